@@ -55,7 +55,9 @@
 }
 
 .kernels <- function(steps) {
-  every <- expand.grid(step = steps, stay = c(0.98, 0.998), jumps = c(0.05, 0.2))
+  # Of columns: the share of steps that are jumps, and the chance that the state of no records is kept.
+  kinds <- data.frame(jumps = c(0.05, 0.05, 0.2, 0.2, 0.5), stay = c(0.98, 0.998, 0.98, 0.998, 0.5))
+  every <- merge(data.frame(step = steps), kinds)
   lapply(seq_len(nrow(every)), function(at) as.list(every[at, ]))
 }
 

@@ -52,13 +52,8 @@ from suffice.pipeline.math.engines.multivariate.exact_moments import (
     regression_update,
 )
 from suffice.pipeline.math.engines.multivariate.hmc import Course, sample_until_settled
-from suffice.pipeline.math.engines.multivariate.log_posterior import (
-    LatentN,
-    LatentTarget,
-    along,
-    evidence_of,
-    pulled_along,
-)
+from suffice.pipeline.math.engines.multivariate.latent_scales import along, evidence_of, pulled_along
+from suffice.pipeline.math.engines.multivariate.log_posterior import LatentN, LatentTarget
 from suffice.pipeline.math.engines.multivariate.near_moments import near
 from suffice.pipeline.math.engines.multivariate.noise_coordinates import NoiseTarget, is_flat
 from suffice.pipeline.math.engines.multivariate.released_moments import cone_noises, noisy_moments

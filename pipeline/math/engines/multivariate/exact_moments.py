@@ -70,7 +70,7 @@ from suffice.pipeline.math.engines.multivariate.evidence import (
     no_gradient,
     outer,
 )
-from suffice.pipeline.math.engines.multivariate.log_posterior import evidence_of
+from suffice.pipeline.math.engines.multivariate.latent_scales import evidence_of
 from suffice.pipeline.terms.statistics.moment_columns import is_linear
 
 if TYPE_CHECKING:

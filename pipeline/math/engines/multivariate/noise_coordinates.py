@@ -30,7 +30,7 @@ from suffice.pipeline.math.engines.multivariate.evidence import (
     no_gradient,
     outer,
 )
-from suffice.pipeline.math.engines.multivariate.log_posterior import along, evidence_of
+from suffice.pipeline.math.engines.multivariate.latent_scales import along, evidence_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

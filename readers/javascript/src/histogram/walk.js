@@ -1,15 +1,24 @@
 /**
  * A walk over ordered bins with a state of no records, as in Python: a filter forward on a grid of log intensities for
- * each of twenty kernels, weighed by their evidence; draws backward.
+ * each of twenty-five kernels, weighed by their evidence; draws backward.
  */
 
 import { searched } from "./grid.js";
 
 /** Standard deviations of a step of the log intensity; each has the same prior probability, as each of the others. */
 export const STEPS = [0.05, 0.1, 0.2, 0.4, 0.8];
-const [JUMPS, JUMP_SCALE] = [[0.05, 0.2], 1.5];
-/** Chances that a bin has no records where the one before has none, and that it has where that has. */
-const STAYS = [0.98, 0.998];
+const JUMP_SCALE = 1.5;
+/**
+ * Of columns: the share of steps that are jumps, and the chance that a bin has no records where the one before has none,
+ * and that it has where that has. Smooth ones, uneven ones, heaped ones.
+ */
+const KINDS = [
+  [0.05, 0.98],
+  [0.05, 0.998],
+  [0.2, 0.98],
+  [0.2, 0.998],
+  [0.5, 0.5],
+];
 const NARROW = 0.75;
 const FLOOR = 1e-300;
 /** Of a law that adds up to 1: what is smaller leaves no trace in the next. */
@@ -61,7 +70,7 @@ export class Walk {
   constructor(emissions, spacing, steps) {
     this.emissions = emissions;
     this.nStates = emissions[0]?.length ?? 2;
-    this.kernels = JUMPS.flatMap((jumps) => STAYS.flatMap((stay) => steps.map((step) => ({ step, stay, jumps }))));
+    this.kernels = KINDS.flatMap(([jumps, stay]) => steps.map((step) => ({ step, stay, jumps })));
     this.matrix = ({ step, stay, jumps }) => transition(step, spacing, this.nStates, stay, jumps);
     this.logEvidence = null;
   }

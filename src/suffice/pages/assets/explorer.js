@@ -1,6 +1,6 @@
 // The explorer of a release's page. Made by `npm run build` in readers/javascript: change the sources, not this.
 // sources: explorer/answering.js explorer/answers.js explorer/axis.js explorer/column-picture.js explorer/column-section.js explorer/combobox.js explorer/contrast.js explorer/count-control.js explorer/dom.js explorer/downloads.js explorer/explorer.js explorer/fields.js explorer/form.js explorer/lines.js explorer/main.js explorer/moments.js explorer/numbers.js explorer/page-data.js explorer/parts.js explorer/picture.js explorer/pool.js explorer/preparing.js explorer/prior-control.js explorer/priors.js explorer/reading.js explorer/released.js explorer/scales.js explorer/state.js explorer/tables.js explorer/tree-section.js explorer/words.js src/about.js src/blocks.js src/bytes.js src/canonical_json.js src/clipped.js src/clipping.js src/cone_noise.js src/conflict.js src/counts.js src/domains.js src/errors.js src/exact.js src/families.js src/histogram/bins.js src/histogram/column.js src/histogram/emission.js src/histogram/grid.js src/histogram/posterior.js src/histogram/prior.js src/histogram/walk.js src/index.js src/intervals.js src/likelihood.js src/line.js src/manifest.js src/parquet.js src/plan.js src/plan_values.js src/posterior.js src/priors.js src/publication.js src/published_likelihood.js src/published_table.js src/random.js src/reading.js src/release.js src/rules.js src/samples.js src/signature.js src/special.js src/tabulated.js src/thrift.js src/totals.js src/tree/count_tree.js src/tree/fft.js src/tree/hyperparameters.js src/tree/key_tree.js src/tree/messages.js src/tree/passes.js src/tree/populations.js src/tree/posterior.js src/tree/released_tree.js
-// sha256: 5c7260a685d017a3fe269f0a472fd6e5dbcfff5a99a7c74696cdff0588329fb4
+// sha256: 2ce2b6915f7c75520256be6542952cafa2a892cb86d98196c5e885aabda9da25
 (() => {
   // explorer/contrast.js
   var TAIL = 1e-8;
@@ -4930,8 +4930,14 @@
 
   // src/histogram/walk.js
   var STEPS2 = [0.05, 0.1, 0.2, 0.4, 0.8];
-  var [JUMPS, JUMP_SCALE] = [[0.05, 0.2], 1.5];
-  var STAYS = [0.98, 0.998];
+  var JUMP_SCALE = 1.5;
+  var KINDS2 = [
+    [0.05, 0.98],
+    [0.05, 0.998],
+    [0.2, 0.98],
+    [0.2, 0.998],
+    [0.5, 0.5]
+  ];
   var NARROW = 0.75;
   var FLOOR = 1e-300;
   var NONE = 1e-22;
@@ -4976,7 +4982,7 @@
     constructor(emissions, spacing, steps2) {
       this.emissions = emissions;
       this.nStates = emissions[0]?.length ?? 2;
-      this.kernels = JUMPS.flatMap((jumps) => STAYS.flatMap((stay) => steps2.map((step) => ({ step, stay, jumps }))));
+      this.kernels = KINDS2.flatMap(([jumps, stay]) => steps2.map((step) => ({ step, stay, jumps })));
       this.matrix = ({ step, stay, jumps }) => transition(step, spacing, this.nStates, stay, jumps);
       this.logEvidence = null;
     }
@@ -8163,7 +8169,7 @@
   }
 
   // explorer/count-control.js
-  var KINDS2 = [
+  var KINDS3 = [
     { value: "default", text: "nothing" },
     { value: "between", text: "a range" },
     { value: "known", text: "the number" }
@@ -8176,7 +8182,7 @@
       reveal();
     };
     const limits = { low: 0, high: Math.min(mostRows, 1e15), step: 1 };
-    const kind = choice("What you know of it beforehand", KINDS2, (value) => set({ kind: value }));
+    const kind = choice("What you know of it beforehand", KINDS3, (value) => set({ kind: value }));
     const low = numberField("At least", limits, (value) => set({ low: value, high: Math.max(value, asked.high) }));
     const high = numberField("At most", limits, (value) => set({ high: value, low: Math.min(value, asked.low) }));
     const known = numberField("Number of records", limits, (value) => set({ known: value }));
