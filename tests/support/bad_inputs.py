@@ -76,7 +76,7 @@ PHRASES = (
     "the spec cannot be read",
 )
 """What names a place that is no option: of the source, the words themselves, stores, releases, keys."""
-FORMS = ("'{}'", "/{} ", "/{}/", "{}:4:", "{}: line ", "{}: the law ", "{}: something stands ")
+FORMS = ("'{}'", "/{} ", "/{}/", "{}:4:", "{}: line ", "{}: row ", "{}: the law ", "{}: something stands ")
 """How a place of one or two letters is named."""
 VALUES: tuple[object, ...] = (
     *TEXTS,
