@@ -97,13 +97,17 @@ class PlannedTree:
         least = min(level.share for level in self.levels)
         shares = " : ".join(format_number(round(level.share / least, 2)) for level in self.levels)
         widths = ", ".join(
-            f"{level.level} {level.noise_width:.12g} ({counted(level.cells, 'cell')})"
+            f"{level.level} {_shown(level.noise_width)} ({counted(level.cells, 'cell')})"
             for level in self.levels
         )
         return (
             f"{self.statistic}: a tree whose levels share {shares}; 95 % of the noise of one {self.measures} "
             f"lies in a width of {widths}"
         )
+
+
+def _shown(width: float) -> str:
+    return str(width) if isinstance(width, int) else f"{width:.4g}"
 
 
 def _reach(scale: float) -> int:

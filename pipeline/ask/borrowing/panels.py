@@ -337,6 +337,7 @@ def _of_map(known: Sequence[MapPool], neighbours: Neighbours) -> str:
                 "for known as its cells tell it"
             )
     return (
-        f"{said}; the walk of all places is taken for a mixture of normal laws; own_share is beside other "
-        "times, and places, too"
+        f"{said}; the walk of all places is taken for a mixture of normal laws; where the noise of a cell is "
+        "many times the variance of a step, the step of places comes out too small; own_share is beside "
+        "other times, and places, too"
     )

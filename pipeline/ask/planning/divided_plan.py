@@ -16,7 +16,14 @@ from typing import TYPE_CHECKING, Annotated, Self
 from suffice.errors import UsageError
 from suffice.pipeline.ask.planning.alternatives import Alternative, alternatives_of
 from suffice.pipeline.ask.planning.division import Criterion, Need, criterion_of, divided, rounded_shares
-from suffice.pipeline.ask.planning.expected_error import ASSUMED, PRIOR, RANK, RELEASED, expected_errors
+from suffice.pipeline.ask.planning.expected_error import (
+    ASSUMED,
+    PRIOR,
+    RANK,
+    RELEASED,
+    expected_errors,
+    is_judged_by_rank,
+)
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.spec.assumed import Assumed, countable
 from suffice.pipeline.spec.plan import compile_plan
@@ -389,7 +396,8 @@ def _counting(spec: Spec, wanted: dict[str, WantedError]) -> Spec:
         entry = spec.statistics[name]
         family = FAMILIES[entry.family]
         is_quantile = isinstance(sample_entry(entry), QuantileEntry)
-        known = {RANK} if is_quantile else countable(family, family.parameters(entry))
+        known = set() if is_quantile else countable(family, family.parameters(entry))
+        known |= {RANK} if is_judged_by_rank(entry) else set()
         if of.parameter not in known:
             message = (
                 f"target: {name} has no parameter {of.parameter!r}: it has {', '.join(sorted(known)[:20])}"

@@ -79,7 +79,7 @@ class ExpectedError:
     ----------
     statistic, parameter : str
         The parameter, or the entry of one as ``probability[UA]``, whose error counts; ``rank`` of a drawn
-        quantile, as a share of the records.
+        quantile, or of a histogram's median, as a share of the records.
     n : float
         Records in the cell.
     trust : {"assumed", "released", "prior"}
@@ -97,7 +97,7 @@ class ExpectedError:
     clipped_share : float
         Of such records, those beyond the bounds.
     world : int or None
-        Which of its typical cells is the median one; None of a drawn quantile, which has none.
+        Which of its typical cells is the median one; None of a rank, which has none.
     """
 
     statistic: str
@@ -180,6 +180,9 @@ def expected_error(
         return _of_quantile(assumed, name, entry, plan_of(spec, name, entry))
     cost_of_sample = _cost_of_sample(plan_of(spec, name, entry))
     plan = plan_of(spec, name, spec.bound(without_sample(entry)))
+    stated = assumed.of(name)
+    if is_judged_by_rank(entry) and not stated.typical and stated.counts in {None, RANK}:
+        return _of_histogram(assumed, name, entry, plan)
     rows = rows_plan(plan)
     worlds = _released(name, rows, release) or _simulated(assumed, name, entry, rows)
     regular = np.flatnonzero(_are_regular(rows, worlds.means))
@@ -193,7 +196,7 @@ def expected_error(
         for parameter, entries in parameter_entries(family, plan.parameters).items()
         for of in entries or ("",)
     ]
-    counts = assumed.of(name).counts
+    counts = stated.counts
     counted = [counts is None or text == counts or text.startswith(f"{counts}[") for text in names]
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.where(sampling > 0.0, noise / sampling, np.nan)[:, counted] / worlds.n[:, None]
@@ -221,7 +224,7 @@ def expected_error(
         parameter=names[position],
         n=float(np.median(worlds.n[usable])),
         trust=worlds.trust,
-        weight=float(assumed.of(name).weight),
+        weight=float(stated.weight),
         sampling_sd=float(np.nanmedian(np.sqrt(sampling[usable, position] / worlds.n[usable]))),
         cost=cost if cost_of_sample is None else cost_of_sample,
         power=power if cost_of_sample is None else power / 2,
@@ -260,7 +263,37 @@ def plan_of(spec: Spec, name: str, entry: StatisticSpec) -> StatisticPlan:
 
 
 RANK = "rank"
-"""What counts of a drawn quantile: how far the draw is from the quantile, as a share of the records."""
+"""What counts of a drawn quantile and of a histogram: how far a rank is off, as a share of the records."""
+
+
+def is_judged_by_rank(entry: StatisticSpec) -> bool:
+    """Tell whether what counts is a rank unless something else is stated."""
+    return entry.family == "histogram" or isinstance(sample_entry(entry), QuantileEntry)
+
+
+def _of_histogram(assumed: Assumed, name: str, entry: StatisticSpec, plan: StatisticPlan) -> ExpectedError:
+    r"""Return what is expected of the rank of a histogram's median.
+
+    Half of its K bins are added up, each with noise of variance :math:`v`. Of n records that are drawn anew
+    the median's rank is binomial. So, over sampling, noise adds :math:`\lceil K / 2 \rceil v / (n / 4)`,
+    whatever the column is like; the width of bins is left out.
+    """
+    n, n_bins = _records(assumed, name, entry, plan), len(plan.components)
+    by_variance = math.ceil(n_bins / 2) / (n / 4.0)
+    # The variance of noise is 2 b^2, with b = Delta_1 / epsilon, or b^2 = Delta_2^2 / 2 rho.
+    at_one = 2.0 * float(plan.l1_sensitivity) ** 2 if plan.l2_squared is None else float(plan.l2_squared)
+    return ExpectedError(
+        statistic=name,
+        parameter=RANK,
+        n=n,
+        trust=ASSUMED,
+        weight=float(assumed.of(name).weight),
+        sampling_sd=math.sqrt(0.25 / n),
+        cost=at_one * by_variance,
+        power=2.0 if plan.l2_squared is None else 1.0,
+        by_variance=by_variance,
+        clipped_share=0.0,
+    )
 
 
 def _of_quantile(assumed: Assumed, name: str, entry: StatisticSpec, plan: StatisticPlan) -> ExpectedError:

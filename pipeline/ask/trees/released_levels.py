@@ -92,7 +92,10 @@ def _column(statistic: NoisyStatistic, column: int) -> Counts:
 def _check_adding(statistic: NoisyStatistic, level: str) -> None:
     """Refuse what is neither a count of records nor a total, with discrete Laplace noise of one scale."""
     plan = statistic.plan
-    if plan.sample is not None or plan.within_unit is not None or plan.counted is not None:
+    is_total = total_step(plan) is not None
+    # Counts of clipped records stand behind the sums, with noise of their own.
+    has_more = plan.counted is not None and not is_total
+    if plan.sample is not None or plan.within_unit is not None or has_more:
         message = (
             f"{plan.name}, of the level {level}, releases more than counts and totals: "
             "a tree is of these alone"
@@ -105,7 +108,7 @@ def _check_adding(statistic: NoisyStatistic, level: str) -> None:
         if weight == 1
     }
     are_counts = plan.partition_total in {None, 1} and counts == set(range(len(plan.components)))
-    if total_step(plan) is None and not are_counts:
+    if not (is_total or are_counts):
         message = (
             f"{plan.name}, of the level {level}, neither counts records nor has totals from 0 on: a tree is "
             f"of one of the families {', '.join(COUNTED + SUMMED)}"

@@ -318,6 +318,30 @@ def test_a_division_gives_a_drawn_quantile_its_share() -> None:
         divided_plan(spec_of({"p90": drawn_quantile(), "common": FIVE["common"]}, None))
 
 
+def test_a_histogram_errs_by_the_rank_of_its_median() -> None:
+    """By simulated noise on 31 bins; a bin that is named counts instead, and nothing rests on the prior."""
+    n, n_bins, times = 5000, 31, 40_000
+    histogram = {"family": "histogram", "column": "late", "lower": "0", "upper": "31", "bins": n_bins}
+    spec = spec_of(
+        {"late": histogram, "common": FIVE["common"]},
+        {"rows": str(n), "statistics": {"common": TYPICAL["common"]}},
+    )
+    plan = compile_plan(spec).statistics[0]
+    (judged, _) = expected_errors(spec)
+    noise = discrete_laplace(plan.scale, (times, (n_bins + 1) // 2), np.random.default_rng(3)).sum(axis=1)
+    assert (judged.parameter, judged.trust) == ("rank", "assumed")
+    # The variance of a sum of 16 has a relative error of .008; a miss of .05 is six of these.
+    assert judged.added(plan) == pytest.approx(np.var(noise) / (n / 4), rel=0.05)
+    # A division takes discrete noise for Laplace noise, of variance 2 b^2.
+    of_laplace = judged.by_variance * 2.0 * plan.scale**2
+    assert judged.cost / float(plan.loss.amount) ** judged.power == pytest.approx(of_laplace, rel=1e-6)
+    division = divided_plan(spec)
+    assert 0.05 < float(division.statistics[0].share_divided) < 0.95
+    assert "default prior" not in str(division)
+    (reached, _) = divided_plan(spec, targets=["late rank sd 0.0075"]).statistics
+    assert reached.sd_divided == pytest.approx(0.0075, rel=1e-2)
+
+
 def test_a_sample_is_the_mean_of_its_draws() -> None:
     sample = {"draws": "20", "grid": "101", "within": ["0.05", "0.95"], "prior": "Beta(1, 1)"}
     statistics = {"drawn": {**FIVE["common"], "sample": sample}, "common": FIVE["common"]}

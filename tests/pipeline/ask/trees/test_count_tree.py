@@ -213,14 +213,16 @@ def totals(upper: int, epsilons: tuple[str, ...], **entry: object) -> tuple[list
     statistics = []
     for keys, of_level, epsilon in zip(TREE.keys, levels, epsilons, strict=True):
         plan = statistic_plan(family, epsilon=epsilon, public_n=False)
-        sums = np.stack([of_level, 30 * upper - of_level], axis=1)  # the second component is not asked for
+        # Other components are not asked for.
+        sums = np.stack([of_level, *[30 * upper - of_level] * (len(plan.components) - 1)], axis=1)
         values = sums + discrete_laplace(plan.scale, sums.shape, rng)
         statistics.append(noisy_statistic(plan, values, groups={"place": list(keys)}))
     return statistics, levels
 
 
-def test_totals_without_noise_are_themselves() -> None:
-    statistics, levels = totals(9, ("2000", "2000", "2000"))
+@pytest.mark.parametrize("more", [{}, {"count_clipped": True}])
+def test_totals_without_noise_are_themselves(more: dict[str, object]) -> None:
+    statistics, levels = totals(9, ("2000", "2000", "2000"), **more)
     tree = CountTree.of(TREE, statistics)
     assert tree.components == ("total",)
     rows = tree.table()
