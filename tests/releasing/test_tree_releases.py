@@ -272,6 +272,7 @@ def test_totals_have_a_tree_with_pages_and_commands(
     catalogue(places["store"], tmp_path / "site")
     pages = " ".join(path.read_text() for path in (tmp_path / "site").rglob("*.html"))
     assert "inferred together from their noisy totals of stops" in pages
+    assert "Totals are of values clipped to 0..4." in pages
     assert f"{by_state['CA']:,} to {by_state['CA']:,}" in pages
 
 

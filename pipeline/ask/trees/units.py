@@ -59,10 +59,11 @@ class TreeUnit:
         clipped = f"Totals are of values clipped to 0..{format_number(self.upper)}."
         if self.steps == 1:
             return (clipped,)
-        size = format_number(self.steps * self.step)
+        size = self.steps * self.step
+        shown = format_number(size) if size.denominator == 1 else f"{float(size):.4g}"
         coarse = (
-            f"They, and what was released, are in steps of {size}, of which the scale of the noise "
-            f"has {STEPS_PER_SCALE} at least; intervals are half a step wider on either side."
+            f"Totals and released values are rounded to steps of {shown}, at most 1/{STEPS_PER_SCALE} of the "
+            "noise's scale; intervals are half a step wider on either side."
         )
         return clipped, coarse
 

@@ -111,6 +111,7 @@ def tree_section(release: Release, name: str, uri: str) -> TreeSection:
     what = "counts of records" if total_step(leaves) is None else f"totals of {leaves.columns[0]}"
     sentences = [_what_it_is(levels, n_nodes, beside, n_trees, what)]
     tables: list[TreeTable] = []
+    of_unit: tuple[str, ...] = ()
     left_out = max(0, n_nodes[1] - MOST_NODES)
     if n_nodes[-1] > MOST_LEAVES:
         sentences.append(f"This page does not infer a tree of {n_nodes[-1]:,} leaves: the command does.")
@@ -118,11 +119,13 @@ def tree_section(release: Release, name: str, uri: str) -> TreeSection:
         try:
             for where in wheres:
                 tree = release.tree(name, where)
+                of_unit = tree.unit.notes
                 tables += _tables(tree, release.about, name, where)
         except SufficeError as error:
             tables, left_out = [], 0
             sentences.append(f"It is not inferred here: {error}.")
     notes = [
+        *(of_unit if tables else ()),
         *([f"Shown: the first {MOST_TREES} of {n_trees} trees."] if tables and n_trees > MOST_TREES else []),
         *([f"Of level {levels[1]} the first {MOST_NODES} of {n_nodes[1]:,} nodes."] if left_out else []),
     ]
@@ -132,12 +135,7 @@ def tree_section(release: Release, name: str, uri: str) -> TreeSection:
         sentences=tuple(sentences),
         levels=tuple(levels[:2]),
         tables=tuple(tables),
-        caption=" ".join(
-            [
-                _READING,
-                *notes,
-            ]
-        ),
+        caption=" ".join([_READING, *notes]),
         command=f"suffice tree {shlex.quote(uri)} {shlex.quote(name)}{chosen}",
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -257,11 +258,18 @@ def test_steps_are_joined_where_the_noise_has_many(monkeypatch: pytest.MonkeyPat
 
     (fine, exactly), (joined, nearly), (_, coarsely) = of(1000), of(16), of(0.5)
     assert (fine.unit.steps, joined.unit.steps) == (1, 3)
-    assert any("in steps of 3" in note for note in joined.notes)
+    assert any("to steps of 3," in note for note in joined.notes)
     assert not any("steps" in note for note in fine.notes)
     off, far = (np.abs(np.subtract(other, exactly)).max() / scale for other in (nearly, coarsely))
     assert off < 0.1
     assert far > 0.3
+    # An even number would leave a released value in the middle between two steps.
+    assert units.TreeUnit.of_total(Fraction(1), Fraction(40), 4.5 * units.STEPS_PER_SCALE).steps == 3
     drawn = joined.draws(5, 1)
     assert (drawn["county"].sum(axis=1) == drawn["nation"][:, 0]).all()
     assert not (drawn["county"] % 3).any()
+
+
+def test_intervals_hold_all_that_is_rounded_to_their_ends() -> None:
+    lower, upper = units.TreeUnit(steps=3).ends(np.array([0, 5]), np.array([2, 6]))
+    assert (lower.tolist(), upper.tolist()) == ([0, 14], [7, 19])
