@@ -154,6 +154,8 @@ def sample(shape: tuple[int, ...], rng: np.random.Generator) -> Floats:
 
 _LEAST_APART = 1e-12
 """How far correlations that are drawn are from 1 at least."""
+_LEAST_PART = 1e-13
+"""The least variance along any direction that double precision tells from 0, beside the largest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,16 +271,18 @@ def updated_given_scales(
     average = np.divide(sums.total, n, out=np.zeros_like(sums.total), where=n > 0.0)
     # A of (5), in half ranges of the moments.
     scale = scale_matrix(variance * unit**2) + sums.scatter
-    # (5), from A and K = A + 2 n w H alone: n may be 0.
+    # H^-1/2 A H^-1/2 = Q diag(a) Q^T. Where columns are all but multiples of each other, rounded sums leave
+    # a scatter that is not positive; then the least a of a positive matrix stand in its place.
+    a, vectors = np.linalg.eigh(scale / prior_sd / prior_sd[:, None])
+    a = np.maximum(a, _LEAST_PART * a[:, -1:])
+    scale = prior_sd[:, None] * ((vectors * a[:, None]) @ np.swapaxes(vectors, 1, 2)) * prior_sd
     doubled = (2.0 * sums.n * weight)[:, None]
-    inner = scale + doubled[:, :, None] * np.diag(prior_sd**2)
-    # (H^-1 + 2 n w A^-1)^-1 = H K^-1 A.
-    spread = prior_sd[:, None] ** 2 * np.linalg.solve(inner, scale)
-    # The mean of the product: centre + 2 n w H K^-1 (average - centre).
-    pulled = np.linalg.solve(inner, (average - centre)[:, :, None])[:, :, 0]
-    mean = centre + doubled * prior_sd**2 * pulled
-    root = np.linalg.cholesky((spread + np.swapaxes(spread, 1, 2)) / 2.0)
-    mean = mean + np.einsum("cij,cj->ci", root, rng.standard_normal(mean.shape))
+    # (5): (H^-1 + 2 n w A^-1)^-1 = H^1/2 Q diag(a / (a + 2 n w)) Q^T H^1/2, the precisions' product.
+    free = a / (a + doubled)
+    # The mean of the product: centre + H^1/2 Q diag(1 - free) Q^T H^-1/2 (average - centre).
+    pulled = (1.0 - free) * np.einsum("cij,ci->cj", vectors, (average - centre) / prior_sd)
+    drawn = pulled + np.sqrt(free) * rng.standard_normal(pulled.shape)
+    mean = centre + prior_sd * np.einsum("cij,cj->ci", vectors, drawn)
     # Sigma given the means: their distance from the average adds to the scatter.
     apart = average - mean
     scale = spread_deviations.moved(scale, sums.n, unit, prior.concentration, linear=True)

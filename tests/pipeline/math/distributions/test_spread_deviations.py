@@ -8,7 +8,8 @@ from scipy import stats
 
 from suffice.errors import PriorError
 from suffice.pipeline.math.distributions import spread_deviations
-from suffice.pipeline.math.distributions.spread_scales import SpreadNormalInverseWishart
+from suffice.pipeline.math.distributions.normal_inverse_wishart import Moments
+from suffice.pipeline.math.distributions.spread_scales import SpreadNormalInverseWishart, updated_given_scales
 from suffice.pipeline.math.priors.by_name import parse_prior
 
 DRAWS = 20_000
@@ -62,3 +63,30 @@ def test_a_concentration_is_read_and_named() -> None:
     assert str(parse_prior("SpreadNormalInverseWishart(0, 1)")) == "SpreadNormalInverseWishart(0, 1, 0.5)"
     with pytest.raises(PriorError, match="concentration"):
         SpreadNormalInverseWishart(0, 1, 0)
+
+
+@pytest.mark.parametrize("short", [0.0, 1e-14, -1e-14], ids=["multiples", "rounded up", "rounded down"])
+def test_columns_that_are_multiples_of_each_other_have_draws(short: float) -> None:
+    """A scatter of rank 1, and one that rounding took past it: draws keep to the line of the columns."""
+    n, cells = 100_000.0, 200
+    spread = np.array([[1.0, 0.5], [0.5, 0.25 - short]]) / 100.0
+    mean = np.array([0.25, -0.5])
+    distribution = updated_given_scales(
+        SpreadNormalInverseWishart(0.0, 1.0),
+        Moments(
+            n=np.full(cells, n),
+            total=np.tile(n * mean, (cells, 1)),
+            products=np.tile(n * (spread + np.outer(mean, mean)), (cells, 1, 1)),
+            centre=np.zeros(2),
+            half_range=np.ones(2),
+        ),
+        ("a", "b"),
+        np.full((cells, 2), 1e-30),
+        np.full(cells, n / 2.0),
+        np.random.default_rng(),
+    )
+    drawn = distribution.sample(1, np.random.default_rng())
+    away = (drawn["mean"] - mean) @ np.array([-0.5, 1.0])
+    assert np.abs(drawn["mean"] - mean).max() > 1e-5
+    assert np.abs(away).max() < 1e-6
+    assert np.isfinite(drawn["covariance"]).all()
