@@ -73,7 +73,7 @@ _LEAST_SD = 0.7
 _DROPPED = 1e-12
 _REFERENCE_SD, _LEAST_PRECISION = 3.0, 1e-4
 _TURNS, _NEAR = 6, 0.05
-_FLOOR = 1e-300
+_FLOOR = 1e-37
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,6 +88,7 @@ class PanelModel:
         Of places' own parts.
     prior : LevelsPrior
     blocks : sequence of PanelBlock
+        The widest first.
     middle : float
         About where all cells are.
     common_walk : CommonWalk
@@ -124,6 +125,8 @@ class PanelModel:
         """Give recursions of all series, a block at a time."""
         for block in self.blocks:
             kernel = StepKernel.of(step, block.spacing, block.grid.shape[1], self.jumps)
+            # Without jumps messages of seven digits would vanish between cells that are far apart.
+            kernel = kernel.of_seven_digits() if self.jumps else kernel
             yield Chains.of(block, kernel, common, self.common_walk.anchor)
 
     def places(self, step: float, common: Floats) -> Places:
@@ -241,11 +244,13 @@ class Places:
     def law(self, theta: Floats, cavity: tuple[Floats, Floats], block: PanelBlock) -> Floats:
         """Return what all other series say of z at the anchor, on a block's points: a density."""
         mu, omega = cavity[0][block.series][:, None], cavity[1][block.series][:, None]
-        total = np.zeros_like(block.grid)
+        total = np.zeros(block.grid.shape, np.float32)
+        square = ((block.grid - mu) ** 2).astype(np.float32)
         for share, variance in self.residuals(theta):
             of_part = np.maximum(omega + variance[block.series][:, None], self.measure.least)
-            total += share * np.exp(-0.5 * (block.grid - mu) ** 2 / of_part) / np.sqrt(of_part)
-        return np.asarray(np.maximum(total / np.sqrt(2.0 * np.pi), _FLOOR))
+            high = (share / np.sqrt(2.0 * np.pi * of_part)).astype(np.float32)
+            total += high * np.exp(square * (-0.5 / of_part).astype(np.float32))
+        return np.asarray(np.maximum(total, np.float32(_FLOOR)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
