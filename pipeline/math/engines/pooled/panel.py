@@ -64,7 +64,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.math.engines.pooled.field_map import FieldMap
     from suffice.pipeline.math.engines.pooled.hyperpriors import LevelsPrior
     from suffice.pipeline.math.engines.pooled.panel_chains import PanelBlock, PanelSmoothed
-    from suffice.pipeline.math.engines.pooled.panel_common import CommonPosterior, CommonWalk
+    from suffice.pipeline.math.engines.pooled.panel_common import CommonWalk
     from suffice.pipeline.math.engines.pooled.populations import Population
     from suffice.typing import Cells, Floats
 
@@ -73,6 +73,8 @@ _LEAST_SD = 0.7
 _DROPPED = 1e-12
 _REFERENCE_SD, _LEAST_PRECISION = 3.0, 1e-4
 _TURNS, _NEAR = 6, 0.05
+_FARTHEST = 1.0
+"""Of a step of Newton's method, in units of the line."""
 _FLOOR = 1e-37
 
 
@@ -115,6 +117,11 @@ class PanelModel:
     def spacing(self) -> float:
         """Of points of z."""
         return self.blocks[0].spacing
+
+    @property
+    def reach(self) -> float:
+        """How far the common walk may go on the tables of likelihoods."""
+        return min(block.reach for block in self.blocks)
 
     def log_prior(self, theta: Floats) -> float:
         """Log density of theta, but for a constant."""
@@ -389,8 +396,10 @@ def _chunks(n_series: int, n_times: int) -> Iterator[Cells]:
 
 def common_at(
     model: PanelModel, step: float, theta: Floats, common: Floats
-) -> tuple[Places, Propagated, CommonPosterior]:
+) -> tuple[Places, Propagated, Floats]:
     """Find the common walk at one step, at log s and logit rho, from a start.
+
+    Returns what is known where series were last asked, and where the walk is by that.
 
     Raises
     ------
@@ -408,7 +417,12 @@ def common_at(
         told = Told.of(places, theta, at)
         known = model.common_walk.posterior(told.precision, told.linear)
         sd = np.sqrt(np.diag(known.covariance)) + 1e-3 * model.spacing
+        move = known.mean - common
         turn += 1
-        if turn == _TURNS or float(np.max(np.abs(known.mean - common) / sd)) < _NEAR:
-            return places, at, known
-        common, start = known.mean, at.sites
+        is_near = float(np.max(np.abs(move) / sd)) < _NEAR
+        # Tails of likelihoods have next to no second derivatives: Newton's step is too long there.
+        common = common + move * min(1.0, _FARTHEST / float(np.max(np.abs(move)) + _FLOOR))
+        # Beyond the tables nothing is known.
+        if turn == _TURNS or is_near or float(np.max(np.abs(common))) > model.reach:
+            return places, at, common
+        start = at.sites

@@ -72,6 +72,11 @@ class PanelBlock:
         """Of points."""
         return float(self.grid[0, 1] - self.grid[0, 0])
 
+    @property
+    def reach(self) -> float:
+        """How far the common walk may go: points on either side, but for those of a cubic."""
+        return ((self.log_likelihood.shape[2] - self.grid.shape[1]) // 2 - 3) * self.spacing
+
     def take(self, rows: Cells | slice) -> PanelBlock:
         """Return some of its series."""
         return PanelBlock(

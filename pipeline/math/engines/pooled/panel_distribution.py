@@ -3,8 +3,8 @@ r"""Posteriors of the cells of a panel: hyperparameters integrated over, and joi
 Model. ``panel``.
 
 Method. The lattice of ``hyper_lattice`` is followed over :math:`\theta` = (log d, log s, logit :math:`\rho`),
-of whose steps one alone changes d, at each share of jumps by itself. At each d the recursions' law at the anchor is a mixture over s and
-:math:`\rho`,
+of whose steps one alone changes d, at each share of jumps by itself. At each d the recursions' law at the
+anchor is a mixture over s and :math:`\rho`,
 
 .. math:: \bar f_i(z) = \sum_{h} \frac{p(h \mid y)}{Z_i(h)} \sum_k \epsilon_k
     \mathrm{Normal}(z; \mu_i(h), V_{ik}(h)), \qquad (1)

@@ -55,10 +55,11 @@ LONGEST = 400
 """Times of a panel: the work goes with their third power, of every place."""
 _APART, _FEWEST, _MOST = 0.6, 121, 1601
 _BEYOND = 2e-5
-_FURTHER, _LONGER = (0.5, 5.0), 3
-"""How far points go on at either end at a time, in units of the line, and how often they may."""
-_MOVED = 0.4
-"""How far the common walk may go from where likelihoods were tabulated about it."""
+_FURTHER, _LONGER, _FARTHER = (0.5, 5.0), 3, 3
+"""How far points go on at either end at a time, in units of the line, how often they may, and how often
+tables may for the common walk alone."""
+_SPARE = 0.2
+"""How much further tables are to go than the common walk does."""
 _NEGLIGIBLE, _NEGLIGIBLE_STEP = 1e-4, 2e-3
 _DEPTH_OF_OTHERS = 3.5
 """How far below the highest point those of less probable shares of jumps go."""
@@ -141,15 +142,14 @@ def panel_distribution(
     best = at_shares[0]
     model, step = replace(stated, jumps=best.share), float(np.exp(best.log_step))
     theta, of_theta = _field_mode(model.places(step, common))
-    for _ in range(_LONGER):
-        places, at, known = common_at(model, step, theta, common)
-        common = known.mean
+    for turn in range(_LONGER + _FARTHER):
+        places, at, common = common_at(model, step, theta, common)
         longer = _longer(places, theta, at, points)
-        has_moved = float(np.max(np.abs(common - reached))) >= _MOVED
-        if not np.any(longer) and not has_moved:
+        is_far = float(np.max(np.abs(common))) > model.reach - _SPARE
+        if not is_far and (turn >= _LONGER or not np.any(longer)):
             break
         points = points.longer(longer)
-        if has_moved:
+        if is_far:
             blocks, reached = panel_blocks(cells, points, common), common
         else:
             # Likelihoods of the others are there.
@@ -161,10 +161,7 @@ def panel_distribution(
     lattice, points_of_theta, weight, settled = _over_shares(model, theta, of_theta, common, at_shares)
     # Each d takes recursions of all series: those that hardly count are left out whole.
     keys = [point.key for point in points_of_theta]
-    of_key = {
-        key: sum(w for w, each in zip(weight.tolist(), keys, strict=True) if each == key) for key in keys
-    }
-    of_all_at = np.array([of_key[key] for key in keys])
+    of_all_at = np.array([np.sum(weight[[each == key for each in keys]]) for key in keys])
     kept = np.flatnonzero((weight > _NEGLIGIBLE * np.max(weight)) & (of_all_at > _NEGLIGIBLE_STEP))
     return mixture(
         lattice,
