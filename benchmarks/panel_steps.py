@@ -4,8 +4,8 @@ Run it as ``python benchmarks/panel_steps.py [--panels 4] [--jumps 0]``.
 
 A panel has 25 places of a square map and 10 months. Positions are a smooth field of a standard deviation of
 .5, a common walk with steps of .1 and walks of places with steps d, a share of them Laplace(0, 1) jumps; each
-cell is seen with normal noise of a known standard deviation. A line gives the posterior mean of d, how many 95
-% intervals of d hold it (normal ones in log d), how many answers say that the step is not identified, the
+cell is seen with normal noise of a known standard deviation. A line gives the posterior mean of d, how many
+95 % intervals of d hold it (normal ones in log d), how many answers say that the step is not identified, the
 share of jumps, and what 95 % intervals of the cells hold.
 """
 

@@ -75,7 +75,8 @@ class PanelBlock:
     @property
     def reach(self) -> float:
         """How far the common walk may go: points on either side, but for those of a cubic."""
-        return ((self.log_likelihood.shape[2] - self.grid.shape[1]) // 2 - 3) * self.spacing
+        margin = (self.log_likelihood.shape[2] - self.grid.shape[1]) // 2
+        return float(margin - 3) * self.spacing
 
     def take(self, rows: Cells | slice) -> PanelBlock:
         """Return some of its series."""

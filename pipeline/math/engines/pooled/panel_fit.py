@@ -1,8 +1,8 @@
 r"""The posterior of a panel: where to look, and the integral over hyperparameters.
 
 Method. Normal likelihoods of cells, without a map, say about where d, the common walk and all z are
-(``panel_start``), some of the series by exact recursions where d and the share of jumps are (``panel_share``),
-and a normal approximation of what series say at the anchor where s and :math:`\rho` are.
+(``panel_start``), some of the series by exact recursions where d and the share of jumps are
+(``panel_share``), and a normal approximation of what series say at the anchor where s and :math:`\rho` are.
 Points of z are closer together than ``_APART`` of the narrowest posterior, and go on until ``_BEYOND`` of
 each series' lies further out. Newton's method then finds the common walk at the most probable d, s and
 :math:`\rho`, about which the lattice is followed (``panel_lattice``).

@@ -22,6 +22,8 @@ import numpy as np
 from suffice.pipeline.math.engines.pooled.contaminated import SHARE, WIDE
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from suffice.pipeline.math.engines.pooled.panel import PanelModel
     from suffice.typing import Floats
 
@@ -93,32 +95,34 @@ def _at_share(
     model: PanelModel, start: float, of_places: tuple[float, float], common: Floats, part: float
 ) -> AtShare:
     """Follow log d to its mode: hyperpriors count for as much as the series that are looked at."""
-    values: dict[int, float] = {}
+    values: dict[float, float] = {}
 
-    def value(place: int) -> float:
-        if place not in values:
-            log_step = start + _LOG_STEP * place
+    def value(log_step: float) -> float:
+        if log_step not in values:
             log_prior = log_step - 0.5 * np.exp(2.0 * log_step) / model.step_scale**2
-            values[place] = _log_evidence(model, log_step, of_places, common) + part * float(log_prior)
-        return values[place]
+            values[log_step] = _log_evidence(model, log_step, of_places, common) + part * float(log_prior)
+        return values[log_step]
 
-    place = 0
+    places = [start]
     for _ in range(_MOST):
-        near = max((place, place - 1, place + 1), key=value)
-        if near == place:
+        low, high = (round(places[-1] + sign * _LOG_STEP, 9) for sign in (-1, 1))
+        near = max((places[-1], low, high), key=value)
+        if near == places[-1]:
             break
-        place = near
-    # The parabola through three of them.
-    below, here, above = (value(place + each) for each in (-1, 0, 1))
-    bend = max(2.0 * here - below - above, 1e-9)
-    shift = float(np.clip(0.5 * (above - below) / bend, -1.0, 1.0))
-    sd = float(np.clip(_LOG_STEP / (bend / part) ** 0.5, _NARROWEST, _WIDEST))
-    return AtShare(
-        share=model.jumps,
-        log_step=start + _LOG_STEP * (place + shift),
-        sd=sd,
-        log_evidence=here + 0.5 * bend * shift**2 + float(np.log(sd)),
-    )
+        places.append(near)
+    # The parabola through three of them; then, as it is not one, through nearer ones.
+    log_step, _, _ = _vertex(value, places[-1], _LOG_STEP)
+    log_step, highest, bend = _vertex(value, log_step, _LOG_STEP / 3.0)
+    sd = float(np.clip((part / bend) ** 0.5, _NARROWEST, _WIDEST))
+    return AtShare(share=model.jumps, log_step=log_step, sd=sd, log_evidence=highest + float(np.log(sd)))
+
+
+def _vertex(value: Callable[[float], float], middle: float, apart: float) -> tuple[float, float, float]:
+    """Return where the parabola through three places is highest, how high, and how much it bends."""
+    below, here, above = (value(middle + sign * apart) for sign in (-1, 0, 1))
+    bend = max((2.0 * here - below - above) / apart**2, 1e-9)
+    shift = float(np.clip(0.5 * (above - below) / apart / bend, -apart, apart))
+    return middle + shift, here + 0.5 * bend * shift**2, bend
 
 
 def _log_evidence(

@@ -1,4 +1,4 @@
-"""Shares of jumps of a panel: with none behind much noise, the step of places is not what jumps leave of it."""
+"""Shares of jumps: with none of them behind much noise, the step of places is not what they leave of it."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_jumps_that_are_not_there_take_nothing_from_the_step_of_places() -> None
     best = kept[0]
     # Six standard deviations: a chance below 1e-6 with what the share moves it by.
     assert abs(best.log_step - np.log(STEP)) < 6.0 * best.sd
-    assert 0.04 < best.sd < 0.12
+    assert 0.04 < best.sd < 0.2
 
 
 @pytest.mark.slow
