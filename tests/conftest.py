@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
-from support.collecting import FromTheEnd, is_from_the_end
+from support.collecting import order_of
 from support.lanes import servers_first, slow_without_the_mark
 from support.memory import roomy_memory
 
@@ -54,9 +54,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Let each second process collect from the other end."""
-    if is_from_the_end(os.environ.get("PYTEST_XDIST_WORKER", ""), config.args):
-        config.pluginmanager.register(FromTheEnd())
+    """Let processes collect from different ends."""
+    if (order := order_of(os.environ.get("PYTEST_XDIST_WORKER", ""), config.args)) is not None:
+        config.pluginmanager.register(order)
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
