@@ -1,7 +1,7 @@
 """Statements of SQL that are compiled once in a process, whichever engine runs them.
 
-SQLAlchemy keeps what it has compiled for each engine, and the tests open thousands: without this, a fifth of the
-time of the ledger's tests goes to compiling the same statements.
+SQLAlchemy keeps what it has compiled for each engine, and the tests open thousands: without this, a fifth of
+the time of the ledger's tests goes to compiling the same statements.
 """
 
 from __future__ import annotations

@@ -101,7 +101,7 @@ RECOVERY_POINTS: dict[str, Where] = {
 
 
 def warm_up() -> None:
-    """Import whatever a release imports, have its kernels and the ledger's statements compiled; start no thread."""
+    """Import what a release imports, and have its kernels and statements compiled; start no thread."""
     for module in (
         "opendp._data",
         "scipy.stats",

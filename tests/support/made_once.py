@@ -1,9 +1,9 @@
 """The ledger's schema as its migrations made it before, without Alembic.
 
-Alembic takes half of the time in which a ledger is made, and a run of all tests makes some thousands. The
-migrations themselves run for the first ledger of each engine in a process, and whenever a database that is not
-empty is migrated or a revision is named. Their statements make the next schemas. A prepared database has been
-copied with everything but the table of the revision, by which a ledger is known: one more statement makes it.
+Alembic takes half of the time in which a ledger is made, and a run of all tests makes more than a thousand.
+The migrations themselves run for the first ledger of each engine in a process, and whenever a database that is
+not empty is migrated or a revision is named. Their statements make the next schemas. A prepared database is a
+copy with everything but the table of the revision, by which a ledger is known: that is made last.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ REVISION = "alembic_version"
 
 
 class Schemas:
-    """The schemas that were made in this process, by engine: their statements, and the names of their tables."""
+    """The schemas that were made in this process, by engine: statements, and names of tables."""
 
     def __init__(self) -> None:
         self._statements: dict[str, Statements] = {}
