@@ -1,9 +1,9 @@
 """The ledger's schema as its migrations made it before, without Alembic.
 
 Alembic takes half of the time in which a ledger is made, and a run of all tests makes more than a thousand.
-The migrations themselves run for the first ledger of each engine in a process, and whenever a database that is
-not empty is migrated or a revision is named. Their statements make the next schemas. A prepared database is a
-copy with everything but the table of the revision, by which a ledger is known: that is made last.
+The migrations themselves run for the first ledger of each engine in a process, and whenever a revision is
+named or a database that is not empty is migrated. Their statements make the next schemas. A prepared database
+is a copy with everything but the table of the revision, by which a ledger is known: that is made last.
 """
 
 from __future__ import annotations
