@@ -87,6 +87,9 @@ def test_jumps_of_a_region_and_of_all_are_told_apart(answer: PanelPosterior) -> 
     assert np.max(np.abs(gap)) < 0.25
     assert np.all(np.abs(gap) < 4.5 * np.array([row["sd"] for row in common]) + 1e-9)
     assert [row["county"] for row in answer.outlying()] == [10]
+    # Four of 112 steps are jumps, seen well: 3 % is 1e6 times as probable as .03 %, and 9 times as 1 %.
+    (part,) = answer.distribution.pools  # type: ignore[attr-defined]
+    assert part.share_of_jumps[0] > 0.01
 
 
 def test_intervals_hold_and_are_narrower_than_alone(answer: PanelPosterior) -> None:
