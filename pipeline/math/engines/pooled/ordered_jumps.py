@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from suffice.typing import Cells, Floats, Mask
 
 _KEPT, _MOVED = 5e-3, 0.05
+_FAR = 10.0
+"""Standard deviations that exact moments are from those of a set whose evidence is nothing."""
 _AT_ONCE = 6_000_000
 """Numbers of likelihoods that are propagated together."""
 
@@ -137,9 +139,12 @@ def with_jumps(
         return None
     n_series, n_times = is_seen.shape
     moves = law.moves(theta, n_times)
+    # Precisions below 0 may leave no law under wider priors, or evidence that may be anything.
+    tells = base.tau > 0.0
+    told_tau, told_nu = np.where(tells, base.tau, 0.0), np.where(tells, base.nu, 0.0)
     all_sets = [
-        jump_sets(prior, np.diag(np.maximum(tau, 0.0)), nu, moves, jumps, _KEPT) if jumps else NO_JUMPS
-        for tau, nu in zip(base.tau, base.nu, strict=True)
+        jump_sets(prior, np.diag(tau), nu, moves, jumps, _KEPT) if jumps else NO_JUMPS
+        for tau, nu in zip(told_tau, told_nu, strict=True)
     ]
     row_series = np.array([row for row, sets in enumerate(all_sets) for _ in sets.sets[1:]], dtype=np.int64)
     row_sets = [chosen for sets in all_sets for chosen in sets.sets[1:]]
@@ -150,14 +155,10 @@ def with_jumps(
         rows = row_series[first : first + at_once]
         wide = covariances(row_sets[first : first + at_once], prior, moves)
         seen, likelihood = is_seen[rows], block.likelihood[rows]
-        try:
-            part = propagated(wide, places[rows], likelihood, seen, (base.tau[rows], base.nu[rows]), rounds=1)
-        except np.linalg.LinAlgError:
-            # Factors of a precision below 0 may leave no law under wider priors.
-            told = np.maximum(base.tau[rows], 0.0), base.nu[rows]
-            part = propagated(wide, places[rows], likelihood, seen, told, rounds=1)
+        part = propagated(wide, places[rows], likelihood, seen, (told_tau[rows], told_nu[rows]), rounds=1)
         of_sets = {name: getattr(part, name).copy() for name in fields}
-        evidence = part.log_evidence.copy()
+        # Where all of a likelihood is beyond a tail, what it integrates to is no more than a smallest number.
+        evidence = np.where(part.apart < _FAR, part.log_evidence, -np.inf)
         odds = np.array([len(row_sets[first + each]) for each in range(len(rows))]) * _log_odds(jumps)
         best = base.log_evidence.copy()
         np.maximum.at(best, rows, evidence + odds)
@@ -172,9 +173,11 @@ def with_jumps(
                     seen[moved],
                     (of_sets["tau"][moved], of_sets["nu"][moved]),
                 )
+                # The evidence of factors that do not settle may be anything, too.
+                kept = part.settled_series
                 for name, values in of_sets.items():
-                    values[moved] = getattr(part, name)
-                evidence[moved] = part.log_evidence
+                    values[moved[kept]] = getattr(part, name)[kept]
+                evidence[moved[kept]] = part.log_evidence[kept]
         for name, values in of_sets.items():
             fields[name].append(values)
         log_z.append(evidence)

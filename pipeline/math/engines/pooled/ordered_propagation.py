@@ -79,8 +79,8 @@ class PropagatedSeries:
     tilted : Tilted
     log_evidence : ndarray of shape (n_series,), float64
         (1).
-    settled : bool
-        Whether moments agree.
+    apart : ndarray of shape (n_series,), float64
+        How far moments are apart: means in standard deviations, or logarithms of variances.
     """
 
     tau: Floats
@@ -90,7 +90,17 @@ class PropagatedSeries:
     omega: Floats
     tilted: Tilted
     log_evidence: Floats
-    settled: bool
+    apart: Floats
+
+    @property
+    def settled_series(self) -> Mask:
+        """Of which series moments agree."""
+        return np.asarray(self.apart < 3.0 * _TOLERANCE)
+
+    @property
+    def settled(self) -> bool:
+        """Whether they do of all."""
+        return bool(np.all(self.settled_series))
 
 
 def propagated(
@@ -124,14 +134,15 @@ def propagated(
     """
     tau, nu = (np.where(is_seen, each, 0.0) for each in start)
     law = Normal.of(prior, tau, nu)
-    step, before, gap = 1.0, np.inf, np.inf
+    step, before = 1.0, np.inf
     for turn in range(rounds):
         precision = np.maximum(1.0 / law.variance - tau, 1e-9 / law.variance)
         mu, omega = (law.mean / law.variance - nu) / precision, 1.0 / precision
         tilted = Tilted.of(points, likelihood, mu, omega)
         far = np.abs(tilted.mean - law.mean) / np.sqrt(tilted.variance)
         far = np.maximum(far, np.abs(np.log(tilted.variance / law.variance)))
-        gap = float(np.max(np.where(is_seen, far, 0.0)))
+        apart = np.max(np.where(is_seen, far, 0.0), axis=1)
+        gap = float(np.max(apart))
         if gap < _TOLERANCE or turn == rounds - 1:
             break
         if gap > before:
@@ -153,7 +164,7 @@ def propagated(
         omega=omega,
         tilted=tilted,
         log_evidence=law.log_integral + of_cells,
-        settled=gap < 3.0 * _TOLERANCE,
+        apart=apart,
     )
 
 
