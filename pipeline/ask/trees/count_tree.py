@@ -10,7 +10,12 @@ import numpy as np
 from suffice.errors import UnknownNameError, UsageError
 from suffice.pipeline.ask.trees.released_levels import noisy_trees
 from suffice.pipeline.math.engines.tree.least_squares import least_squares
-from suffice.pipeline.math.engines.tree.populations import DEFAULT, ZERO_INFLATED, named_population
+from suffice.pipeline.math.engines.tree.populations import (
+    DEFAULT,
+    RECIPROCAL,
+    ZERO_INFLATED,
+    named_population,
+)
 from suffice.pipeline.math.engines.tree.posterior import tree_posterior
 from suffice.pipeline.math.parameters.arguments import checked_draws, generator
 from suffice.pipeline.math.parameters.contrasts import require_share
@@ -160,7 +165,7 @@ class CountTree:
         """What has to be said beside the numbers."""
         fitted = "mean, spread and empty share" if self.population == ZERO_INFLATED else "mean and spread"
         notes = [f"Leaves: {self.population}, its {fitted} integrated over."]
-        if self.population == "reciprocal":
+        if self.population == RECIPROCAL:
             notes = ["Leaves: weights 1 / (n + 1)."]
         notes.extend(self.unit.notes)
         if self.error > _WORTH_SAYING:
