@@ -1,6 +1,6 @@
 // The explorer of a release's page. Made by `npm run build` in readers/javascript: change the sources, not this.
 // sources: explorer/answering.js explorer/answers.js explorer/axis.js explorer/column-picture.js explorer/column-section.js explorer/combobox.js explorer/contrast.js explorer/count-control.js explorer/dom.js explorer/downloads.js explorer/explorer.js explorer/fields.js explorer/form.js explorer/lines.js explorer/main.js explorer/moments.js explorer/numbers.js explorer/page-data.js explorer/parts.js explorer/picture.js explorer/pool.js explorer/preparing.js explorer/prior-control.js explorer/priors.js explorer/reading.js explorer/released.js explorer/scales.js explorer/state.js explorer/tables.js explorer/tree-section.js explorer/words.js src/about.js src/blocks.js src/bytes.js src/canonical_json.js src/clipped.js src/clipping.js src/cone_noise.js src/conflict.js src/counts.js src/domains.js src/errors.js src/exact.js src/families.js src/histogram/bins.js src/histogram/column.js src/histogram/emission.js src/histogram/grid.js src/histogram/posterior.js src/histogram/prior.js src/histogram/walk.js src/index.js src/intervals.js src/likelihood.js src/line.js src/manifest.js src/parquet.js src/plan.js src/plan_values.js src/posterior.js src/priors.js src/publication.js src/published_likelihood.js src/published_table.js src/random.js src/reading.js src/release.js src/rules.js src/samples.js src/signature.js src/special.js src/tabulated.js src/thrift.js src/totals.js src/tree/count_tree.js src/tree/fft.js src/tree/hyperparameters.js src/tree/key_tree.js src/tree/matrices.js src/tree/messages.js src/tree/passes.js src/tree/populations.js src/tree/posterior.js src/tree/released_tree.js src/tree/unit.js
-// sha256: 2a67517fe8386fea3f6dbb84633b2dd9d794647102face55ec5a215a88812f34
+// sha256: d84ab901a50ecf7d4d8350bcbbbe83de90b135b2642929e43749aa719f0bc89e
 (() => {
   // explorer/contrast.js
   var TAIL = 1e-8;
@@ -2594,7 +2594,7 @@
     if (!replaces && privacy.neighboring !== "add_or_remove_one") throw refused2("privacy", "neighboring is no relation");
     const loss = number(privacy[measure], `privacy.${measure}`);
     if (compare(loss, ZERO2) <= 0) throw refused2(`privacy.${measure}`, "it is not above 0");
-    const heading2 = cellsOf(plan.groups, order.groups, "groups");
+    const heading = cellsOf(plan.groups, order.groups, "groups");
     const entries = ordered(plan.statistics, order.statistics, "statistics");
     checkVariables(plan.statistics, order.variables);
     checkHierarchies(plan.hierarchies, plan.statistics);
@@ -2610,7 +2610,7 @@
     const statistics = entries.map(([name, entry]) => {
       const amount = divide(multiply(loss, share(name, entry)), shares2);
       const stated = statedCells(name, entry, plan.groups, order.variables);
-      const { cells, groups } = stated ?? heading2;
+      const { cells, groups } = stated ?? heading;
       const hasGroups = groups.length > 0;
       const rows = Math.min(maxRows, maxInCell * cells);
       const price = { measure, amount };
@@ -2626,7 +2626,7 @@
         ...unit ? { max_rows: maxRows, unit_nulls: unit.nulls } : {},
         ...isBounded ? { max_rows_per_cell: maxInCell } : {},
         max_total_rows: Number(plan.max_total_rows),
-        ...heading2
+        ...heading
       },
       statistics
     };
@@ -6181,10 +6181,10 @@
     }
     checkStated(manifest, derived);
   }
-  function checkDerived(manifest, { heading: heading2, statistics }) {
-    for (const [field, value] of Object.entries(heading2)) same(manifest[field], value, field);
+  function checkDerived(manifest, { heading, statistics }) {
+    for (const [field, value] of Object.entries(heading)) same(manifest[field], value, field);
     for (const field of Object.keys(manifest)) {
-      const isKnown = Object.hasOwn(STATED, field) || Object.hasOwn(OPTIONAL, field) || Object.hasOwn(heading2, field);
+      const isKnown = Object.hasOwn(STATED, field) || Object.hasOwn(OPTIONAL, field) || Object.hasOwn(heading, field);
       if (!isKnown) throw corrupt(`${shown(field)}: the format has no such field`);
     }
     if (!NAME.test(manifest.name) || !NAME.test(manifest.dataset)) throw corrupt("name: it is no name");
@@ -6222,7 +6222,7 @@
     if (!Array.isArray(quantities) || !quantities.every(isMap)) throw differs(`${place}.quantities`);
     if (!isMapping3(stated.parameters)) throw differs(`${place}.parameters`);
   }
-  function checkStated(manifest, { heading: heading2 }) {
+  function checkStated(manifest, { heading }) {
     const { plan, window, amends, files, statistics } = manifest;
     const { every: every2 } = plan.window ?? {};
     const start2 = every2 === void 0 ? null : periodStart(window, every2);
@@ -6243,7 +6243,7 @@
       if (!isFile) throw corrupt(`${place}: it is not what the format states there`);
       same(file.statistic, statistic.name, `${place}.statistic`);
       same(file.path, `${statistic.name}.parquet`, `${place}.path`);
-      same(file.rows, (statistic.cells ?? heading2.cells) * valuesOfCell(statistic), `${place}.rows`);
+      same(file.rows, (statistic.cells ?? heading.cells) * valuesOfCell(statistic), `${place}.rows`);
       const [least, greatest] = fileSizes(statistic, groupsOf(statistic.groups ?? manifest.groups));
       if (file.size < least || file.size > greatest) throw corrupt(`${place}.size: no file of this plan has that size`);
     });
@@ -6640,6 +6640,9 @@
   // explorer/state.js
   var MARK = "#explorer&";
   var MASS3 = 0.95;
+  var [TREES, COLUMNS] = ["tree", "column"];
+  var PART = "part";
+  var MOST_OPEN = 40;
   function firstQuestion(page) {
     const answered = page.statistics.find((statistic) => {
       const table2 = page.likelihoods[statistic.name];
@@ -6689,6 +6692,94 @@
       whole: fields.get("whole") === "yes",
       together: fields.get("together") === "yes"
     };
+  }
+  function treeFromHash(hash, page, populations) {
+    const fields = fieldsOf(hash, TREES);
+    const tree = page.trees.find(({ name }) => name === fields.get("name")) ?? page.trees[0];
+    const { components } = tree;
+    const first = components.includes("true") ? "true" : components[0];
+    return {
+      name: tree.name,
+      where: placeFrom(fields, tree.groups),
+      component: oneOf(components, fields.get("counted"), first),
+      population: oneOf(populations, fields.get("leaves"), populations[0]),
+      mass: shareOr(fields.get("mass"), MASS3),
+      opened: fields.getAll("open").slice(0, MOST_OPEN)
+    };
+  }
+  function treeFields({ name, where, component: component2, population, mass, opened }, usual) {
+    return [
+      ["name", name],
+      ...Object.values(where).map((key) => ["key", key]),
+      ["counted", component2],
+      ...population === usual ? [] : [["leaves", population]],
+      ...mass === MASS3 ? [] : [["mass", String(mass)]],
+      ...[...opened].slice(0, MOST_OPEN).map((node) => ["open", node])
+    ];
+  }
+  function columnFromHash(hash, page, kinds) {
+    const fields = fieldsOf(hash, COLUMNS);
+    const column = page.columns.find(({ name }) => name === fields.get("name")) ?? page.columns[0];
+    const least = fields.get("least");
+    return {
+      name: column.name,
+      where: placeFrom(fields, column.groups),
+      of: oneOf(kinds, fields.get("of"), kinds[0]),
+      level: shareOr(fields.get("level"), 0.5),
+      least: least !== null && least.trim() !== "" && Number.isFinite(Number(least)) ? Number(least) : null,
+      mass: shareOr(fields.get("mass"), MASS3),
+      prior: (fields.get("prior") ?? "").slice(0, 2e3),
+      whole: fields.get("whole") === "yes"
+    };
+  }
+  function columnFields({ name, where, of: of2, level, least, mass, prior, whole: whole2 }, usual) {
+    return [
+      ["name", name],
+      ...Object.values(where).map((key) => ["key", key]),
+      ...of2 === usual ? [] : [["of", of2]],
+      ["level", String(level)],
+      ...least === null ? [] : [["least", String(least)]],
+      ...mass === MASS3 ? [] : [["mass", String(mass)]],
+      ...prior ? [["prior", prior]] : [],
+      ...whole2 ? [["whole", "yes"]] : []
+    ];
+  }
+  function partOf(hash) {
+    return hash.startsWith(MARK) ? oneOf([TREES, COLUMNS], new URLSearchParams(hash.slice(MARK.length)).get(PART), null) : null;
+  }
+  function fieldsOf(hash, part) {
+    const fields = hash.startsWith(MARK) ? [...new URLSearchParams(hash.slice(MARK.length))] : [];
+    const ofPart = fields.filter(([name]) => name.startsWith(`${part}.`));
+    return new URLSearchParams(ofPart.map(([name, value]) => [name.slice(part.length + 1), value]));
+  }
+  function withPart(hash, part, fields) {
+    const others2 = new URLSearchParams(hash.startsWith(MARK) ? hash.slice(MARK.length) : "");
+    const kept2 = [...others2].filter(([name]) => name !== PART && !name.startsWith(`${part}.`));
+    const named = fields.map(([name, value]) => [`${part}.${name}`, value]);
+    return MARK + new URLSearchParams([...kept2, ...named, [PART, part]]).toString();
+  }
+  function withQuestion(hash, question) {
+    const others2 = [TREES, COLUMNS].flatMap((part) => [...fieldsOf(hash, part)].map(([name, value]) => [`${part}.${name}`, value]));
+    const asked = toHash(question);
+    return others2.length === 0 ? asked : `${asked}&${new URLSearchParams(others2)}`;
+  }
+  function remember(hash) {
+    try {
+      history.replaceState(null, "", hash);
+    } catch {
+    }
+  }
+  function placeFrom(fields, groups) {
+    const keys = fields.getAll("key");
+    const areKeys = keys.length === groups.length && groups.every((group3, index) => group3.has(keys[index]));
+    return Object.fromEntries(groups.map((group3, index) => [group3.column, areKeys ? keys[index] : group3.key(0)]));
+  }
+  function oneOf(values, value, otherwise) {
+    return values.includes(value) ? value : otherwise;
+  }
+  function shareOr(text, otherwise) {
+    const share3 = Number(text);
+    return share3 > 0 && share3 < 1 ? share3 : otherwise;
   }
   function whereOf(page, keys) {
     return Object.fromEntries(page.groups.map(({ column }, index) => [column, keys[index]]));
@@ -8214,8 +8305,10 @@
     { value: "rows", text: "the counted records" }
   ];
   function columnSection(page, reader) {
-    const asked = { name: page.columns[0].name, where: {}, of: "law", level: 0.5, least: null, mass: 0.95, prior: "", whole: false };
-    const statistic = choice("Column", page.columns.map(({ name }) => ({ value: name, text: page.words.statistic(name) })), (name) => begin2(name));
+    const kinds = OF.map(({ value }) => value);
+    const fromAddress = () => columnFromHash(location.hash, page, kinds);
+    const asked = fromAddress();
+    const statistic = choice("Column", page.columns.map(({ name }) => ({ value: name, text: page.words.statistic(name) })), (name) => choose(name));
     const cell = element("div", { class: "cell" });
     const of2 = choice("Asked of", OF, (value) => change({ of: value }));
     const level = slider({ name: "Quantile", hint: "The value below which this share of records lies.", scale: share2(1e-3) }, (value) => change({ level: Number(value.toPrecision(3)) }, true));
@@ -8249,24 +8342,34 @@
     let bands = null;
     let quiet = null;
     if (typeof ResizeObserver === "function") new ResizeObserver(() => column !== null && show()).observe(figure);
-    begin2(asked.name);
-    function begin2(name) {
-      const { groups, bounds: bounds3 } = page.columns.find((one) => one.name === name);
-      const where = Object.fromEntries(groups.map((group3) => [group3.column, group3.key(0)]));
+    begin2(asked);
+    addEventListener("hashchange", () => {
+      const wanted = fromAddress();
+      const fieldsOf2 = (question) => JSON.stringify(columnFields(question, kinds[0]));
+      if (fieldsOf2(wanted) !== fieldsOf2(asked)) begin2(wanted);
+    });
+    function begin2(question) {
+      const { groups } = page.columns.find((one) => one.name === question.name);
       replace(cell, groups.map((group3) => {
         const field = keyField(group3, (key) => change({ where: { ...asked.where, [group3.column]: key } }));
-        field.show(group3.key(0));
+        field.show(question.where[group3.column]);
         return field.node;
       }));
       column = null;
-      change({ name, where, least: (bounds3[0] + bounds3[1]) / 2 });
+      change(question, false, false);
     }
-    function change(patch, isOfTheSame = false) {
+    function choose(name) {
+      const { groups } = page.columns.find((one) => one.name === name);
+      begin2({ ...asked, name, where: Object.fromEntries(groups.map((group3) => [group3.column, group3.key(0)])), least: null });
+      remember(withPart(location.hash, COLUMNS, columnFields(asked, kinds[0])));
+    }
+    function change(patch, isOfTheSame = false, isRemembered = true) {
       Object.assign(asked, patch);
+      if (isRemembered) remember(withPart(location.hash, COLUMNS, columnFields(asked, kinds[0])));
       statistic.show(asked.name);
       of2.show(asked.of);
       level.show(asked.level);
-      least.show(asked.least);
+      least.show(asked.least ?? "");
       mass.show(Number((asked.mass * 100).toPrecision(12)));
       whole2.show(asked.whole);
       prior.show(asked.prior);
@@ -8276,7 +8379,7 @@
       }
       const options = { where: asked.where, of: asked.of, ...asked.prior ? { prior: asked.prior } : {} };
       ask((pause) => reader.column(asked.name, options, pause), (found) => {
-        if (column === null) asked.least = Number(found.quantile(0.9, asked.mass).upper);
+        asked.least ??= Number(found.quantile(0.9, asked.mass).upper);
         column = found;
         bands = null;
         least.show(asked.least);
@@ -8796,19 +8899,21 @@
   var HEIGHT = 26;
   var POPULATIONS2 = [
     { value: "contaminated", text: "rates of one population, some outliers" },
+    { value: "zero-inflated", text: "the same, and a share of leaves is empty" },
     { value: "negative-binomial", text: "rates of one population" },
     { value: "reciprocal", text: "weights 1 / (n + 1)" }
   ];
   function treeSection(page, reader) {
-    const asked = { name: page.trees[0].name, where: {}, component: null, population: DEFAULT_POPULATION, mass: 0.95 };
-    const tree = choice("Tree", page.trees.map(({ name }) => ({ value: name, text: page.words.statistic(name) })), (name) => begin2(name));
+    const fromAddress = () => treeFromHash(location.hash, page, POPULATIONS2.map(({ value }) => value));
+    const asked = fromAddress();
+    const tree = choice("Tree", page.trees.map(({ name }) => ({ value: name, text: page.words.statistic(name) })), (name) => choose(name));
     const beside2 = element("div", { class: "cell" });
     const component2 = choice("Counted", [], (name) => change({ component: name }));
     const population = choice(
-      "Counts of leaves are drawn from",
+      "Leaves are drawn from",
       POPULATIONS2,
       (name) => change({ population: name }),
-      "A prior of the leaves, whose mean and spread are integrated over."
+      "A prior of the leaves, whose mean and spread, and share of empty ones, are integrated over."
     );
     const mass = numberField(
       "Probability of intervals, in %",
@@ -8823,29 +8928,40 @@
     );
     const headline = element("p", { class: "explorer-answer", role: "status" });
     const contradictions = element("p", {});
+    const bounds3 = element("p", {});
     const list = element("div", { class: "explorer-tree" });
     const after = element("div", { class: "explorer-lines" });
-    const answered = element("div", { class: "explorer-answers" }, headline, contradictions, list, after);
+    const answered = element("div", { class: "explorer-answers" }, headline, contradictions, bounds3, list, after);
     const complaint = element("div", { role: "status" });
     const ask = latest(answered, complaint);
     const opened = /* @__PURE__ */ new Set();
-    begin2(asked.name);
-    function begin2(name) {
-      const { groups, components } = page.trees.find((one) => one.name === name);
+    const fieldsNow = () => treeFields({ ...asked, opened }, DEFAULT_POPULATION);
+    const keep = () => remember(withPart(location.hash, TREES, fieldsNow()));
+    begin2(asked);
+    addEventListener("hashchange", () => {
+      const wanted = fromAddress();
+      if (JSON.stringify(treeFields(wanted, DEFAULT_POPULATION)) !== JSON.stringify(fieldsNow())) begin2(wanted);
+    });
+    function begin2({ opened: wanted, ...question }) {
+      const { groups, components } = page.trees.find((one) => one.name === question.name);
       opened.clear();
-      const where = Object.fromEntries(groups.map((group3) => [group3.column, group3.key(0)]));
+      for (const node of wanted) opened.add(node);
       replace(beside2, groups.map((group3) => {
         const field = keyField(group3, (key) => change({ where: { ...asked.where, [group3.column]: key } }));
-        field.show(group3.key(0));
+        field.show(question.where[group3.column]);
         return field.node;
       }));
-      component2.fill(components.map((value) => ({ value, text: page.words.value(name, value) })));
+      component2.fill(components.map((value) => ({ value, text: page.words.value(question.name, value) })));
       component2.node.hidden = components.length < 2;
-      const last = components.includes("true") ? "true" : components[0];
-      change({ name, where, component: last });
+      change(question, false);
     }
-    function change(patch) {
+    function choose(name) {
+      begin2({ ...treeFromHash("", { trees: page.trees.filter((one) => one.name === name) }, [asked.population]), mass: asked.mass });
+      keep();
+    }
+    function change(patch, isRemembered = true) {
       Object.assign(asked, patch);
+      if (isRemembered) keep();
       tree.show(asked.name);
       component2.show(asked.component);
       population.show(asked.population);
@@ -8857,26 +8973,32 @@
       const { component: name, mass: within2 } = asked;
       const nodes = nodesOf(page, found, name, within2);
       const [root2] = nodes[0];
-      replace(
-        headline,
-        `With ${percent(within2)} probability, ${page.words.statistic(asked.name)} has `,
-        element("strong", {}, whole(root2.lower)),
-        " to ",
-        element("strong", {}, whole(root2.upper)),
-        found.components.length > 1 ? ` records of ${page.words.value(asked.name, name)}.` : " records."
-      );
-      replace(contradictions, contradictionsOf(nodes));
-      replace(list, legend(), element("p", { class: "hint" }, SCALES), branch([root2], nodes, opened));
+      const [least, most] = [element("strong", {}, numberOf(root2.lower)), element("strong", {}, numberOf(root2.upper))];
+      replace(headline, `With ${percent(within2)} probability, ${page.words.statistic(asked.name)} `, ...saidOf(found, least, most));
+      replace(contradictions, contradictionsOf(nodes, found.unit));
+      replace(bounds3, found.unit.notes.join(" "));
+      bounds3.hidden = !found.unit.isTotal;
+      replace(list, legend(), element("p", { class: "hint" }, SCALES), branch([root2], nodes, { opened, keep }));
       replace(
         after,
-        found.notes.map((note) => element("p", { class: "hint" }, note)),
-        element("p", { class: "hint" }, "All counts are inferred together, each tree of a category by itself: whole numbers, never negative, that add up in every draw. Ends of intervals are those of Python and of the command line."),
+        found.notes.filter((note) => !found.unit.notes.includes(note)).map((note) => element("p", { class: "hint" }, note)),
+        element("p", { class: "hint" }, found.unit.isTotal ? HOW_TOTALS : HOW_COUNTS),
         sameElsewhere(...linesOf3(page, asked))
       );
     }
+    function saidOf({ unit, components }, least, most) {
+      const { unit: named } = page.trees.find((one) => one.name === asked.name);
+      if (unit.isTotal) return ["has a total of ", least, " to ", most, named ? ` ${named}.` : "."];
+      return ["has ", least, " to ", most, components.length > 1 ? ` records of ${page.words.value(asked.name, asked.component)}.` : " records."];
+    }
     return { title: "Explore the trees", lead: LEAD2, node: element("div", { class: "explorer-body" }, form2, element("div", { class: "explorer-right" }, complaint, answered)) };
   }
-  var LEAD2 = "Counts that were released level by level contradict each other. Open a node to see those below it: what was released, and what it can have been, given all of the tree.";
+  var LEAD2 = "Counts and totals that were released level by level contradict each other. Open a node to see those below it: what was released, and what it can have been, given all of the tree.";
+  var HOW_COUNTS = "All counts are inferred together, each tree of a category by itself: whole numbers, never negative, that add up in every draw. Ends of intervals are those of Python and of the command line.";
+  var HOW_TOTALS = "All totals are inferred together: never negative, and they add up in every draw. What lies above the bound is missing from all of them alike. Ends of intervals are those of Python and of the command line.";
+  function numberOf(value) {
+    return Math.abs(value) >= 1e3 ? whole(Math.round(value)) : brief(value, 4);
+  }
   function nodesOf(page, tree, component2, mass) {
     const { levels, keys, parents } = tree;
     const nodes = keys.map(
@@ -8886,7 +9008,7 @@
         key,
         label: page.words.key(levels[level], key),
         children: [],
-        ...tree.posteriors[component2].summary(level, node, mass),
+        ...tree.summary(component2, level, node, mass),
         ...tree.released(component2, level, node)
       }))
     );
@@ -8896,12 +9018,13 @@
   function nameOf2({ level, name, label: label2 }) {
     return level === 0 ? name : label2;
   }
-  function contradictionsOf(nodes) {
+  function contradictionsOf(nodes, { isTotal, steps: steps2 }) {
     const inner = nodes.slice(0, -1).flat();
     const all = nodes.flat();
     const apart2 = inner.filter(({ released, below }) => released !== below).length;
     const negative = all.filter(({ released }) => released < 0).length;
-    const said = [`As released, ${apart2} of ${inner.length} counts above the leaves ${apart2 === 1 ? "differs" : "differ"} from the sum of those right below.`];
+    const as = steps2 > 1 ? "As released, but for rounding," : "As released,";
+    const said = [`${as} ${apart2} of ${inner.length} ${isTotal ? "totals" : "counts"} above the leaves ${apart2 === 1 ? "differs" : "differ"} from the sum of those right below.`];
     if (negative > 0) said.push(` ${negative} of ${all.length} ${negative === 1 ? "lies" : "lie"} below 0.`);
     said.push(" The intervals contradict nothing.");
     return said.join("");
@@ -8921,11 +9044,11 @@
   function diamond(x, y) {
     return `M${x},${y - 5}L${x + 5},${y}L${x},${y + 5}L${x - 5},${y}Z`;
   }
-  function branch(siblings, nodes, opened) {
+  function branch(siblings, nodes, folds) {
     const list = element("ul", { class: "branch" });
     const shown2 = siblings.slice(0, MOST_SHOWN2);
     const ofLeaves = rangeOf(siblings, 0);
-    const add2 = (some) => list.append(...some.map((node) => row3(node, node.below === null ? ofLeaves : rangeOf([node]), nodes, opened)));
+    const add2 = (some) => list.append(...some.map((node) => row3(node, node.below === null ? ofLeaves : rangeOf([node]), nodes, folds)));
     add2(shown2);
     if (siblings.length > shown2.length) {
       const more = element("button", { type: "button" }, `Show ${siblings.length - shown2.length} more`);
@@ -8943,14 +9066,15 @@
     const [low, high] = values.reduce(([least, most], value) => [Math.min(least, value), Math.max(most, value)], [Infinity, -Infinity]);
     return [low, Math.max(high, low + 1)];
   }
-  function row3(node, range, nodes, opened) {
+  function row3(node, range, nodes, folds) {
+    const { opened, keep } = folds;
     const id = `${node.level} ${node.key}`;
     const item = element("li", {});
     const isInner = node.children.length > 0;
     const inside2 = element("div", { class: "children" });
-    const toggle = isInner ? element("button", { type: "button", class: "fold", "aria-expanded": "false", click: () => fold(!opened.has(id)) }, nameOf2(node)) : element("span", { class: "leaf" }, nameOf2(node));
+    const toggle = isInner ? element("button", { type: "button", class: "fold", "aria-expanded": "false", click: () => toggled(toggle.getAttribute("aria-expanded") !== "true") }, nameOf2(node)) : element("span", { class: "leaf" }, nameOf2(node));
     const differs2 = node.below !== null && node.below !== node.released;
-    const said = [`released ${whole(node.released)}`, node.below === null ? null : `below it ${whole(node.below)}`];
+    const said = [`released ${numberOf(node.released)}`, node.below === null ? null : `below it ${numberOf(node.below)}`];
     item.append(
       element(
         "div",
@@ -8960,7 +9084,7 @@
         element(
           "div",
           { class: "numbers" },
-          element("strong", {}, node.lower === node.upper ? whole(node.lower) : `${whole(node.lower)} to ${whole(node.upper)}`),
+          element("strong", {}, node.lower === node.upper ? numberOf(node.lower) : `${numberOf(node.lower)} to ${numberOf(node.upper)}`),
           element("span", { class: differs2 || node.released < 0 ? "said contradicts" : "said" }, said.filter(Boolean).join(", "))
         )
       ),
@@ -8968,9 +9092,13 @@
     );
     const fold = (isOpen) => {
       toggle.setAttribute("aria-expanded", String(isOpen));
-      if (isOpen) opened.add(id);
+      if (isOpen && node.level > 0) opened.add(id);
       else opened.delete(id);
-      replace(inside2, isOpen ? branch(node.children, nodes, opened) : null);
+      replace(inside2, isOpen ? branch(node.children, nodes, folds) : null);
+    };
+    const toggled = (isOpen) => {
+      fold(isOpen);
+      keep();
     };
     if (isInner && (opened.has(id) || node.level === 0)) fold(true);
     return item;
@@ -8980,7 +9108,7 @@
     const middle = HEIGHT / 2;
     return svg(
       "svg",
-      { class: "explorer-node", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": `${label2}: ${lower} to ${upper}, released ${released}` },
+      { class: "explorer-node", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": `${label2}: ${numberOf(lower)} to ${numberOf(upper)}, released ${numberOf(released)}` },
       low <= 0 ? svg("line", { class: "zero", x1: x(0), x2: x(0), y1: 0, y2: HEIGHT }) : null,
       svg("line", { class: "interval", x1: x(lower) - 1, x2: x(upper) + 1, y1: middle, y2: middle }),
       svg("line", { class: "mean", x1: x(mean), x2: x(mean), y1: middle - 6, y2: middle + 6 }),
@@ -9013,11 +9141,14 @@
     const page = { ...written3, uri: placeOf(written3.uri, location.href) };
     const reader = reading(page);
     const parts = [
-      page.statistics.length > 0 ? { title: "Explore", lead: LEAD3, node: parameterSection(page, reader) } : null,
-      page.columns.length > 0 ? columnSection(page, reader) : null,
-      page.trees.length > 0 ? treeSection(page, reader) : null
-    ];
-    replace(section, parts.filter((part) => part !== null).map(({ title, lead, node }) => [...heading(title, lead), node]));
+      page.statistics.length > 0 ? { part: "", title: "Explore", lead: LEAD3, node: parameterSection(page, reader) } : null,
+      page.columns.length > 0 ? { part: COLUMNS, ...columnSection(page, reader) } : null,
+      page.trees.length > 0 ? { part: TREES, ...treeSection(page, reader) } : null
+    ].filter((part) => part !== null);
+    const headings = parts.map(({ title }) => element("h2", {}, title));
+    replace(section, parts.map(({ lead, node }, at) => [headings[at], element("p", { class: "lead" }, lead), node]));
+    const asked = partOf(location.hash);
+    return headings.find((_, at) => parts[at].part === asked) ?? section;
   }
   function parameterSection(page, reader) {
     const usual = /* @__PURE__ */ new Map();
@@ -9038,7 +9169,7 @@
     return element("div", { class: "explorer-body" }, controls.node, right);
     function ask(patch, isRemembered = true) {
       question = { ...question, ...patch };
-      if (isRemembered) remember(question);
+      if (isRemembered) remember(withQuestion(location.hash, question));
       turn += 1;
       const mine = turn;
       showForm(true);
@@ -9132,15 +9263,6 @@
     }
   }
   var LEAD3 = "Choose a cell, state what you believed before, and see what this release makes of it. Everything is worked out in your browser; nothing is sent anywhere, and it costs no privacy.";
-  function heading(title, lead) {
-    return [element("h2", {}, title), element("p", { class: "lead" }, lead)];
-  }
-  function remember(question) {
-    try {
-      history.replaceState(null, "", toHash(question));
-    } catch {
-    }
-  }
 
   // explorer/main.js
   var NEAR = "400px";
@@ -9154,8 +9276,8 @@
     const once = () => {
       if (isStarted) return;
       isStarted = true;
-      start(section, data.textContent);
-      if (isAsked) section.scrollIntoView();
+      const begins = start(section, data.textContent);
+      if (isAsked) begins.scrollIntoView();
     };
     if (isAsked || typeof IntersectionObserver !== "function") {
       once();
