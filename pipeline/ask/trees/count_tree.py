@@ -209,6 +209,10 @@ class CountTree:
         drawn = self._posterior(component).draws(checked_draws(n), generator(rng))
         return dict(zip(self.tree.levels, map(self.unit.values, drawn), strict=True))
 
+    def noisy(self, component: str | None = None) -> NoisyTree:
+        """Return what was released of a component, in whole numbers of :attr:`unit`."""
+        return self.released[self._named_component(component)]
+
     def roll_up(
         self,
         nodes: Mapping[str, Sequence[str]],
@@ -398,15 +402,18 @@ class CountTree:
         return {"component": component} if len(self.components) > 1 else {}
 
     def _posterior(self, component: str | None) -> TreePosterior:
+        return self.posteriors[self._named_component(component)]
+
+    def _named_component(self, component: str | None) -> str:
         if component is None:
             if len(self.components) > 1:
                 message = f"name one of the components: {', '.join(self.components)}"
                 raise UsageError(message)
-            component = self.components[0]
+            return self.components[0]
         if component not in self.posteriors:
             message = f"the tree has no component {component!r}: it has {', '.join(self.components)}"
             raise UnknownNameError(message)
-        return self.posteriors[component]
+        return component
 
     def _place(self, level: str) -> int:
         if level not in self.tree.levels:

@@ -56,7 +56,8 @@ export function readPage(text) {
       const leaves = declared.statistics.find((one) => one.name === `${name}.${levels.at(-1)}`);
       const groups = groupsOf(leaves).filter(({ column }) => column !== levels.at(-1));
       const components = componentsOf(leaves);
-      const unit = about.statistics?.[name]?.unit ?? "";
+      // Words are of statistics, and so of levels.
+      const unit = levels.map((level) => about.statistics?.[`${name}.${level}`]?.unit).find(Boolean) ?? "";
       return components === null ? [] : [{ name, levels, components, groups, unit }];
     }),
     columns: declared.statistics

@@ -15,7 +15,7 @@ const HEIGHT = 26;
 
 const POPULATIONS = [
   { value: "contaminated", text: "rates of one population, some outliers" },
-  { value: "zero-inflated", text: "the same, and a share of leaves is empty" },
+  { value: "zero-inflated", text: "rates, some leaves are empty" },
   { value: "negative-binomial", text: "rates of one population" },
   { value: "reciprocal", text: "weights 1 / (n + 1)" },
 ];
@@ -137,7 +137,7 @@ const HOW_TOTALS =
 
 /** A count, or a total, as people read it: without places that its noise does not have. */
 function numberOf(value) {
-  return Math.abs(value) >= 1e3 ? whole(Math.round(value)) : brief(value, 4);
+  return Math.abs(value) >= 100 ? whole(Math.round(value)) : brief(value, 4);
 }
 
 /** All nodes of one component, level by level, each with its numbers and its children. */

@@ -1,6 +1,6 @@
 // The explorer of a release's page. Made by `npm run build` in readers/javascript: change the sources, not this.
 // sources: explorer/answering.js explorer/answers.js explorer/axis.js explorer/column-picture.js explorer/column-section.js explorer/combobox.js explorer/contrast.js explorer/count-control.js explorer/dom.js explorer/downloads.js explorer/explorer.js explorer/fields.js explorer/form.js explorer/lines.js explorer/main.js explorer/moments.js explorer/numbers.js explorer/page-data.js explorer/parts.js explorer/picture.js explorer/pool.js explorer/preparing.js explorer/prior-control.js explorer/priors.js explorer/reading.js explorer/released.js explorer/scales.js explorer/state.js explorer/tables.js explorer/tree-section.js explorer/words.js src/about.js src/blocks.js src/bytes.js src/canonical_json.js src/clipped.js src/clipping.js src/cone_noise.js src/conflict.js src/counts.js src/domains.js src/errors.js src/exact.js src/families.js src/histogram/bins.js src/histogram/column.js src/histogram/emission.js src/histogram/grid.js src/histogram/posterior.js src/histogram/prior.js src/histogram/walk.js src/index.js src/intervals.js src/likelihood.js src/line.js src/manifest.js src/parquet.js src/plan.js src/plan_values.js src/posterior.js src/priors.js src/publication.js src/published_likelihood.js src/published_table.js src/random.js src/reading.js src/release.js src/rules.js src/samples.js src/signature.js src/special.js src/tabulated.js src/thrift.js src/totals.js src/tree/count_tree.js src/tree/fft.js src/tree/hyperparameters.js src/tree/key_tree.js src/tree/matrices.js src/tree/messages.js src/tree/passes.js src/tree/populations.js src/tree/posterior.js src/tree/released_tree.js src/tree/unit.js
-// sha256: d84ab901a50ecf7d4d8350bcbbbe83de90b135b2642929e43749aa719f0bc89e
+// sha256: 291feb074c63accd6a9d7d6095f69e25724470bf290c87a7efc2a82c80c422d3
 (() => {
   // explorer/contrast.js
   var TAIL = 1e-8;
@@ -7961,7 +7961,7 @@
         const leaves = declared.statistics.find((one) => one.name === `${name}.${levels.at(-1)}`);
         const groups = groupsOf2(leaves).filter(({ column }) => column !== levels.at(-1));
         const components = componentsOf(leaves);
-        const unit = about.statistics?.[name]?.unit ?? "";
+        const unit = levels.map((level) => about.statistics?.[`${name}.${level}`]?.unit).find(Boolean) ?? "";
         return components === null ? [] : [{ name, levels, components, groups, unit }];
       }),
       columns: declared.statistics.filter(({ family, mechanism }) => family === "histogram" && mechanism === "discrete_laplace").map((one) => ({
@@ -8899,7 +8899,7 @@
   var HEIGHT = 26;
   var POPULATIONS2 = [
     { value: "contaminated", text: "rates of one population, some outliers" },
-    { value: "zero-inflated", text: "the same, and a share of leaves is empty" },
+    { value: "zero-inflated", text: "rates, some leaves are empty" },
     { value: "negative-binomial", text: "rates of one population" },
     { value: "reciprocal", text: "weights 1 / (n + 1)" }
   ];
@@ -8997,7 +8997,7 @@
   var HOW_COUNTS = "All counts are inferred together, each tree of a category by itself: whole numbers, never negative, that add up in every draw. Ends of intervals are those of Python and of the command line.";
   var HOW_TOTALS = "All totals are inferred together: never negative, and they add up in every draw. What lies above the bound is missing from all of them alike. Ends of intervals are those of Python and of the command line.";
   function numberOf(value) {
-    return Math.abs(value) >= 1e3 ? whole(Math.round(value)) : brief(value, 4);
+    return Math.abs(value) >= 100 ? whole(Math.round(value)) : brief(value, 4);
   }
   function nodesOf(page, tree, component2, mass) {
     const { levels, keys, parents } = tree;
