@@ -136,8 +136,8 @@ def log_likelihood_of_tree(
 ) -> Any:
     """Return the log likelihood of all that was released of a tree, a number; differentiable.
 
-    It is the log chance of the released values of all levels, given the law of the leaves: their counts, which
-    add up, are summed over. Totals are rounded to the tree's unit, as in its posterior.
+    It is the log chance of the released values of all levels, given the law of the leaves: their counts,
+    which add up, are summed over. Totals are rounded to the tree's unit, as in its posterior.
 
     Raises
     ------

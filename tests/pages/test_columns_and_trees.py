@@ -179,14 +179,14 @@ def test_the_explorer_has_the_counts_and_the_quantiles_of_python(store: Path, fi
 
 
 def asks_of_totals(page: Page, release: suffice.Release) -> None:
-    """Ask a tree of totals under a share of empty leaves; what stands open stays so when the page is loaded again."""
+    """Ask a tree of totals, some leaves empty; what stands open stays so when the page is loaded again."""
     page.get_by_label("Tree", exact=True).select_option(label="waits")
     said = page.locator(".explorer-answers > p", has_text="clipped to 0..60")
     said.wait_for()
-    assert "rounded to steps of" in said.text_content()
+    assert "rounded to steps of" in said.inner_text()
     page.get_by_label("Leaves are drawn from").select_option(value="zero-inflated")
     page.locator(".explorer-answers:not(.is-working) .hint", has_text="Leaves: zero-inflated").wait_for()
-    assert "has a total of" in page.locator(".explorer-answer").text_content()
+    assert "has a total of" in page.locator(".explorer-answer").inner_text()
     page.locator(".explorer-tree .fold", has_text="NY").click()
     shown = page.locator(".explorer-tree .numbers strong").all_text_contents()
     rows = release.tree("waits", population="zero-inflated").table()

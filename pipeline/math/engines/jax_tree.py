@@ -5,7 +5,8 @@ every level,
 
 .. math::
     p(y \mid \theta) = \sum_{n_1, n_2, \dots} \prod_l \pi_l(n_l \mid \theta)
-    \prod_v \tanh\frac{1}{2 b_v}\, e^{-|y_v - n_v| / b_v}, \qquad n_v = \sum_{l \text{ below } v} n_l. \qquad (1)
+    \prod_v \tanh\frac{1}{2 b_v}\, e^{-|y_v - n_v| / b_v}, \qquad
+    n_v = \sum_{l \text{ below } v} n_l. \qquad (1)
 
 Messages go up the tree as in the posterior's passes. Here windows are fixed by the released values and the
 noise, so that one compiled function serves all parameters: a count lies within ``NATS`` scales of its noisy
@@ -156,11 +157,11 @@ def _added(windows: Windows, left: Any, right: Any) -> Any:
     last = windows.width - 1
     slope = (left[np.arange(n_rows), last] - left[:, 0]) / np.maximum(last, 1)
     tilt = jax.lax.stop_gradient(jnp.where(jnp.isfinite(slope), -slope, 0.0))[:, None]
-    (l, highest_l), (r, highest_r) = (_levelled(part + tilt * np.arange(width)) for part in (left, right))
+    (L, highest_l), (R, highest_r) = (_levelled(part + tilt * np.arange(width)) for part in (left, right))
 
     def step(sums: Any, at: Any) -> tuple[Any, None]:
         part = jax.lax.dynamic_slice_in_dim(sums, at, width, axis=1)
-        part = part + l * jax.lax.dynamic_slice_in_dim(r, at, 1, axis=1)
+        part = part + L * jax.lax.dynamic_slice_in_dim(R, at, 1, axis=1)
         return jax.lax.dynamic_update_slice_in_dim(sums, part, at, axis=1), None
 
     full = 2 * width - 1

@@ -36,9 +36,7 @@ TREES = {"all levels": SCALES, "the leaves and another level left out": (2.0, No
 def noisy_tree(scales: tuple[float | None, ...], *, times: int = 1) -> NoisyTree:
     """Return a tree whose values contradict each other by a few scales, and some of which are below 0."""
     values: list[Counts | None] = []
-    for scale, counts in zip(
-        scales, ([42], [5, 33], [7, 9, 30], [3, 2, 11, 25, -2, 0, 4]), strict=True
-    ):
+    for scale, counts in zip(scales, ([42], [5, 33], [7, 9, 30], [3, 2, 11, 25, -2, 0, 4]), strict=True):
         values.append(None if scale is None else times * np.array(counts))
     return NoisyTree(
         parents=tuple(np.array(parents) for parents in PARENTS), values=tuple(values), scales=scales
