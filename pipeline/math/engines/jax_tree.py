@@ -157,18 +157,20 @@ def _added(windows: Windows, left: Any, right: Any) -> Any:
     last = windows.width - 1
     slope = (left[np.arange(n_rows), last] - left[:, 0]) / np.maximum(last, 1)
     tilt = jax.lax.stop_gradient(jnp.where(jnp.isfinite(slope), -slope, 0.0))[:, None]
-    (L, highest_l), (R, highest_r) = (_levelled(part + tilt * np.arange(width)) for part in (left, right))
+    (first, of_first), (second, of_second) = (
+        _levelled(part + tilt * np.arange(width)) for part in (left, right)
+    )
 
     def step(sums: Any, at: Any) -> tuple[Any, None]:
         part = jax.lax.dynamic_slice_in_dim(sums, at, width, axis=1)
-        part = part + L * jax.lax.dynamic_slice_in_dim(R, at, 1, axis=1)
+        part = part + first * jax.lax.dynamic_slice_in_dim(second, at, 1, axis=1)
         return jax.lax.dynamic_update_slice_in_dim(sums, part, at, axis=1), None
 
     full = 2 * width - 1
     sums, _ = jax.lax.scan(step, jnp.zeros((n_rows, full)), jnp.arange(width))
     has_any = sums > _LEAST
     logs = jnp.where(has_any, jnp.log(jnp.where(has_any, sums, 1.0)), -jnp.inf)
-    return logs + highest_l + highest_r - tilt * np.arange(full)
+    return logs + of_first + of_second - tilt * np.arange(full)
 
 
 def _levelled(logs: Any) -> tuple[Any, Any]:

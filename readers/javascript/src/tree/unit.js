@@ -23,7 +23,7 @@ export function totalStep({ family, components, quantities }) {
 
 /** What one whole number of a tree stands for. */
 export class TreeUnit {
-  /** @param {{steps?: number, step?: import("../exact.js").Rational, upper?: string | null}} unit Of counts the defaults. */
+  /** @param {{steps?: number, step?: {n: bigint, d: bigint}, upper?: string | null}} unit Of counts the defaults. */
   constructor({ steps = 1, step = rational(1n), upper = null } = {}) {
     Object.assign(this, { steps, upper });
     this.step = toNumber(step);
