@@ -9,7 +9,7 @@ const ROUNDED = 1e-11;
 /** Multiplications of one posterior: about three seconds of a browser. */
 const MOST_WORK = 4e9;
 /** What whole posteriors take, in passes upward, by the number of hyperparameters: of a lattice, and of few points. */
-const PASSES = { 0: 4, 2: 90, 3: 350 };
+const PASSES = { 0: 4, 2: 90, 3: 300 };
 const PASSES_OF_MANY = { 0: 4, 2: 16, 3: 24 };
 
 /** Infer all counts of a tree: yields after every family, and returns a `TreePosterior`. */

@@ -1,6 +1,6 @@
 // The explorer of a release's page. Made by `npm run build` in readers/javascript: change the sources, not this.
 // sources: explorer/answering.js explorer/answers.js explorer/axis.js explorer/column-picture.js explorer/column-section.js explorer/combobox.js explorer/contrast.js explorer/count-control.js explorer/dom.js explorer/downloads.js explorer/explorer.js explorer/fields.js explorer/form.js explorer/lines.js explorer/main.js explorer/moments.js explorer/numbers.js explorer/page-data.js explorer/parts.js explorer/picture.js explorer/pool.js explorer/preparing.js explorer/prior-control.js explorer/priors.js explorer/reading.js explorer/released.js explorer/scales.js explorer/state.js explorer/tables.js explorer/tree-section.js explorer/words.js src/about.js src/blocks.js src/bytes.js src/canonical_json.js src/clipped.js src/clipping.js src/cone_noise.js src/conflict.js src/counts.js src/domains.js src/errors.js src/exact.js src/families.js src/histogram/bins.js src/histogram/column.js src/histogram/emission.js src/histogram/grid.js src/histogram/posterior.js src/histogram/prior.js src/histogram/walk.js src/index.js src/intervals.js src/likelihood.js src/line.js src/manifest.js src/parquet.js src/plan.js src/plan_values.js src/posterior.js src/priors.js src/publication.js src/published_likelihood.js src/published_table.js src/random.js src/reading.js src/release.js src/rules.js src/samples.js src/signature.js src/special.js src/tabulated.js src/thrift.js src/totals.js src/tree/count_tree.js src/tree/fft.js src/tree/hyperparameters.js src/tree/key_tree.js src/tree/matrices.js src/tree/messages.js src/tree/passes.js src/tree/populations.js src/tree/posterior.js src/tree/released_tree.js src/tree/unit.js
-// sha256: f7428131fd2ded49508f104f6460081b8d808e3a55d968591ab06dce80e1d64a
+// sha256: 6d8f0b06e17881416ba5cf292766d55fbec873dde1680ad442960f9d4b35baa3
 (() => {
   // explorer/contrast.js
   var TAIL = 1e-8;
@@ -4693,7 +4693,7 @@
   // src/tree/posterior.js
   var ROUNDED = 1e-11;
   var MOST_WORK = 4e9;
-  var PASSES = { 0: 4, 2: 90, 3: 350 };
+  var PASSES = { 0: 4, 2: 90, 3: 300 };
   var PASSES_OF_MANY = { 0: 4, 2: 16, 3: 24 };
   function* treePosterior(tree, population, most = MOST_WORK) {
     const passer = new Passer(tree, population);
