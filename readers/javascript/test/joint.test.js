@@ -166,6 +166,9 @@ test("draws roll-ups, shares and ranks as enumeration has them", () => {
   const shares = tree.share("leaf", { above: "all", draws, rng: "shares" });
   stated.shares_of_root.forEach((share, leaf) => assert.ok(isNear(shares[leaf].mean, share, shares[leaf].sd)));
   assert.ok(!isNear(shares[0].mean, stated.shares_of_root[1], 0.5));
+  const level = (values) => ({ name: "n", values: [values], scale: 0.02 });
+  const equal = finished(countTree(keys, [level([9]), level([3, 6]), level([3, 3, 3])], ["true"], { population: "reciprocal" }));
+  for (const { probability } of equal.rankProbabilities("leaf", { draws })) assert.ok(isNear(probability, 1 / 3, 0.5), "equal counts are as probably the highest");
   const { mean, sd } = stated.first_and_last;
   const [ends] = tree.rollUp({ half: ["x"], leaf: ["a", "c"] }, { draws });
   assert.ok(isNear(ends.mean, mean, sd) && Math.abs(ends.sd / sd - 1) < 0.2);

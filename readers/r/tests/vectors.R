@@ -230,6 +230,9 @@ highest <- numbers_of(exhausted$highest)
 ranks <- tree_rank_probabilities(tree, "leaf", draws = n_drawn)$probability
 if (!near(ranks, highest, sqrt(highest * (1 - highest)))) complain("ranks: ", paste(ranks, collapse = " "))
 if (near(ranks[1], highest[2], 0.5)) complain("ranks of two leaves that changed places are not told")
+equal <- tree
+equal$posteriors$true <- .tree_posterior(list(parents = tree$parents, values = list(9, c(3, 6), c(3, 3, 3)), scales = list(0.02, 0.02, 0.02), sizes = NULL), .RECIPROCAL)
+if (!near(tree_rank_probabilities(equal, "leaf", draws = n_drawn)$probability, 1 / 3, 0.5)) complain("equal counts are not as probably the highest")
 shares <- tree_share(tree, "leaf", above = "all", draws = n_drawn)
 if (!near(shares$mean, numbers_of(exhausted$shares_of_root), shares$sd)) complain("shares: ", paste(shares$mean, collapse = " "))
 ends <- tree_roll_up(tree, list(half = "x", leaf = c("a", "c")), draws = n_drawn)
