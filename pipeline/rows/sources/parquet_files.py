@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from contextvars import ContextVar
-from itertools import groupby
+from itertools import chain, groupby
 from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, TypeAlias, TypeVar
 
 import numpy as np
@@ -23,6 +23,13 @@ from suffice.pipeline.cluster.workers import by_threads
 from suffice.pipeline.rows.sources.contract import Kept, PartSchema, Split, exact_data, split_rows
 from suffice.pipeline.rows.sources.contracted_columns import AS_STORED, FileColumns, Footer, read_footers
 from suffice.pipeline.rows.sources.file_access import ObjectFile, PinnedFile, opened, status
+from suffice.pipeline.rows.sources.parquet_pages import (
+    FEWEST_ROWS,
+    flat_columns,
+    read_by_arrow,
+    read_row_group,
+    readable,
+)
 from suffice.pipeline.rows.sources.times_of_96_bits import parquet_file, stored_columns, with_instants
 
 if TYPE_CHECKING:
@@ -222,18 +229,30 @@ def _batches(
         buffer_size=_READ_BYTES,
     ) as file:
         if fetched is None:
-            yield from _read(file, block_rows, piece.row_groups, names)
+            yield from _read(stored, file, block_rows, piece.row_groups, names)
             return
         for row_groups, ranges in _fetches(file.metadata, piece.row_groups, names):
             fetched.fetch(ranges)
-            yield from _read(file, block_rows, row_groups, names)
+            yield from _read(stored, file, block_rows, row_groups, names)
 
 
 def _read(
-    file: pq.ParquetFile, block_rows: int, row_groups: Sequence[int], names: list[str]
+    stored: BinaryIO, file: pq.ParquetFile, block_rows: int, row_groups: Sequence[int], names: list[str]
 ) -> Iterator[pa.RecordBatch]:
-    for batch in file.iter_batches(block_rows, row_groups=list(row_groups), columns=names, use_threads=False):
-        yield with_instants(batch, file)
+    columns = flat_columns(file, names)
+
+    def is_by_pages(number: int) -> bool:
+        group = file.metadata.row_group(number)
+        return group.num_rows >= FEWEST_ROWS and bool(readable(group, columns))
+
+    for by_pages, numbers in groupby(row_groups, is_by_pages):
+        batches = (
+            chain.from_iterable(read_row_group(stored, file, each, names, block_rows) for each in numbers)
+            if by_pages
+            else read_by_arrow(file, list(numbers), names, block_rows)
+        )
+        for batch in batches:
+            yield with_instants(batch, file)
 
 
 def _fetches(
