@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from contextvars import ContextVar
-from itertools import chain, groupby
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, TypeAlias, TypeVar
 
 import numpy as np
@@ -23,13 +23,7 @@ from suffice.pipeline.cluster.workers import by_threads
 from suffice.pipeline.rows.sources.contract import Kept, PartSchema, Split, exact_data, split_rows
 from suffice.pipeline.rows.sources.contracted_columns import AS_STORED, FileColumns, Footer, read_footers
 from suffice.pipeline.rows.sources.file_access import ObjectFile, PinnedFile, opened, status
-from suffice.pipeline.rows.sources.parquet_pages import (
-    FEWEST_ROWS,
-    flat_columns,
-    read_by_arrow,
-    read_row_group,
-    readable,
-)
+from suffice.pipeline.rows.sources.parquet_pages import read_row_groups
 from suffice.pipeline.rows.sources.times_of_96_bits import parquet_file, stored_columns, with_instants
 
 if TYPE_CHECKING:
@@ -239,20 +233,8 @@ def _batches(
 def _read(
     stored: BinaryIO, file: pq.ParquetFile, block_rows: int, row_groups: Sequence[int], names: list[str]
 ) -> Iterator[pa.RecordBatch]:
-    columns = flat_columns(file, names)
-
-    def is_by_pages(number: int) -> bool:
-        group = file.metadata.row_group(number)
-        return group.num_rows >= FEWEST_ROWS and bool(readable(group, columns))
-
-    for by_pages, numbers in groupby(row_groups, is_by_pages):
-        batches = (
-            chain.from_iterable(read_row_group(stored, file, each, names, block_rows) for each in numbers)
-            if by_pages
-            else read_by_arrow(file, list(numbers), names, block_rows)
-        )
-        for batch in batches:
-            yield with_instants(batch, file)
+    for batch in read_row_groups(stored, file, row_groups, names, block_rows):
+        yield with_instants(batch, file)
 
 
 def _fetches(

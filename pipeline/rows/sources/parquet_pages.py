@@ -7,8 +7,10 @@ release says so. So it is safe to be strict here, and never to be lenient. Pages
 
 from __future__ import annotations
 
+import io
 from array import array
 from dataclasses import dataclass
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, BinaryIO
 from zlib import crc32
 
@@ -29,30 +31,34 @@ _LARGEST_HEADER = 1 << 13
 _LARGEST_PAGE = 1 << 26
 """In bytes, decompressed: what is larger is left to Arrow."""
 
-_CODECS = {"UNCOMPRESSED": None, "SNAPPY": "snappy", "ZSTD": "zstd"}
-_ENCODINGS = frozenset({"PLAIN", "PLAIN_DICTIONARY", "RLE_DICTIONARY", "RLE", "BIT_PACKED"})
-"""Of which those of bits are of levels."""
 _TEXTS = pa.dictionary(pa.int32(), pa.string())
-_TYPES: dict[str, tuple[pa.DataType, ...]] = {
-    "INT32": (pa.int32(), pa.date32()),
-    "INT64": (pa.int64(),),
-    "FLOAT": (pa.float32(),),
-    "DOUBLE": (pa.float64(),),
-    "BYTE_ARRAY": (_TEXTS,),
+_TYPES: dict[str, tuple[int, tuple[pa.DataType, ...]]] = {
+    "INT32": (1, (pa.int32(), pa.date32())),
+    "INT64": (2, (pa.int64(),)),
+    "FLOAT": (4, (pa.float32(),)),
+    "DOUBLE": (5, (pa.float64(),)),
+    "BYTE_ARRAY": (6, (_TEXTS,)),
 }
+"""Stored types, with their numbers in the format, and what Arrow reads from them bit by bit."""
 _UNITS = {"ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}
 
+# Numbers of the format.
+_CODECS = {0: None, 1: "snappy", 6: "zstd"}
 _DATA, _DICTIONARY, _SECOND_DATA = 0, 2, 3
-_PLAIN, _PLAIN_DICTIONARY, _RLE, _RLE_DICTIONARY = 0, 2, 3, 8
-_HEADER_NUMBERS = 14
-_ROWS_LEFT, _IS_NULLABLE, _IS_PLAIN, _INDEX_WIDTH, _NULLS, _STATE_NUMBERS = 0, 1, 2, 3, 4, 15
+_PLAIN, _PLAIN_DICTIONARY, _RLE, _BIT_PACKED, _RLE_DICTIONARY = 0, 2, 3, 4, 8
+_ENCODINGS = sum(1 << of for of in (_PLAIN, _PLAIN_DICTIONARY, _RLE, _BIT_PACKED, _RLE_DICTIONARY))
+"""As bits; those of bits are of levels."""
+
+# As the module in C has them.
+_CHUNK_NUMBERS, _HEADER_NUMBERS, _STATE_NUMBERS = 8, 14, 15
+_ROWS_LEFT, _IS_NULLABLE, _IS_PLAIN, _INDEX_WIDTH, _NULLS = range(5)
 
 
 class RefusedError(ValueError):
     """A page is not what is read here, or is damaged: Arrow tells which."""
 
 
-def _require(is_so: bool) -> None:  # noqa: FBT001 - read as an assertion
+def _require(is_so: bool) -> None:
     if not is_so:
         raise RefusedError
 
@@ -65,6 +71,8 @@ class FlatColumn:
     ----------
     index : int
         Its number in the file.
+    stored_type : int
+        The number of its stored type.
     type : pyarrow.DataType
         What Arrow reads it as.
     is_nullable : bool
@@ -72,6 +80,7 @@ class FlatColumn:
     """
 
     index: int
+    stored_type: int
     type: pa.DataType
     is_nullable: bool
 
@@ -86,16 +95,16 @@ def flat_columns(file: pq.ParquetFile, names: Sequence[str]) -> dict[str, FlatCo
     names : sequence of str
         The columns that are wanted.
     """
-    if MODULE is None:
-        return {}
     stored, schema = file.metadata.schema, file.schema_arrow
+    if MODULE is None or any(len(schema.get_all_field_indices(name)) != 1 for name in names):
+        return {}
     indices: dict[str, list[int]] = {}
     for index in range(len(stored)):
         indices.setdefault(stored.column(index).path.partition(".")[0], []).append(index)
     columns = {}
     for name in names:
         of_name = indices.get(name, [])
-        if len(of_name) != 1 or len(schema.get_all_field_indices(name)) != 1:
+        if len(of_name) != 1:
             continue
         column, kind = stored.column(of_name[0]), schema.field(name).type
         if (
@@ -105,7 +114,10 @@ def flat_columns(file: pq.ParquetFile, names: Sequence[str]) -> dict[str, FlatCo
             and _is_read(column, kind)
         ):
             columns[name] = FlatColumn(
-                index=of_name[0], type=kind, is_nullable=column.max_definition_level == 1
+                index=of_name[0],
+                stored_type=_TYPES[column.physical_type][0],
+                type=kind,
+                is_nullable=column.max_definition_level == 1,
             )
     return columns
 
@@ -113,32 +125,87 @@ def flat_columns(file: pq.ParquetFile, names: Sequence[str]) -> dict[str, FlatCo
 def _is_read(column: pq.ColumnSchema, kind: pa.DataType) -> bool:
     """Tell whether values of a stored type are, bit by bit, those of an Arrow type."""
     if not pa.types.is_timestamp(kind):
-        return kind in _TYPES.get(column.physical_type, ())
+        return column.physical_type in _TYPES and kind in _TYPES[column.physical_type][1]
     unit = _UNITS.get(kind.unit)
-    return unit is not None and column.physical_type == "INT64" and f'"{unit}"' in column.logical_type.to_json()
+    is_of_unit = unit is not None and f'"{unit}"' in column.logical_type.to_json()
+    return is_of_unit and column.physical_type == "INT64"
 
 
-def readable(group: pq.RowGroupMetaData, columns: dict[str, FlatColumn]) -> dict[str, FlatColumn]:
-    """Return which columns of a row group are read from their pages, as far as its metadata tell."""
-    return {name: column for name, column in columns.items() if _is_readable(group, column)}
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chunk:
+    """A column of a row group that is read from its pages.
+
+    Parameters
+    ----------
+    column : FlatColumn
+        The column.
+    codec : str or None
+        By what its pages are compressed.
+    start, end : int
+        Where it lies in the file.
+    uncompressed : int
+        Bytes of its pages, decompressed, as the footer has it.
+    n_rows : int
+        Rows.
+    """
+
+    column: FlatColumn
+    codec: str | None
+    start: int
+    end: int
+    uncompressed: int
+    n_rows: int
 
 
-def _is_readable(group: pq.RowGroupMetaData, column: FlatColumn) -> bool:
-    chunk = group.column(column.index)
-    return (
-        chunk.compression in _CODECS
-        and _ENCODINGS.issuperset(chunk.encodings)
-        and chunk.num_values == group.num_rows
-        and (column.type != _TEXTS or bool(chunk.has_dictionary_page))
-        and not chunk.file_path
+def readable(file: pq.ParquetFile, columns: dict[str, FlatColumn]) -> list[dict[str, Chunk]]:
+    """Return of each row group which columns are read from their pages, as far as the footer tells.
+
+    Notes
+    -----
+    Asked for a codec that it does not know pyarrow ends the process: so the footer's numbers are read here, as
+    Arrow writes what it has read.
+    """
+    metadata = file.metadata
+    n_groups, n_columns = metadata.num_row_groups, metadata.num_columns
+    chunks = np.empty((n_groups * n_columns, _CHUNK_NUMBERS), np.int64)
+    written = io.BytesIO()
+    metadata.write_metadata_file(written)
+    try:
+        MODULE.column_chunks(written.getbuffer()[4:-8], chunks)  # between marks, and its length
+    except ValueError:
+        return [{} for _ in range(n_groups)]
+    n_rows = [metadata.row_group(number).num_rows for number in range(n_groups)]
+    chosen = ((name, column, chunks[column.index :: n_columns].tolist()) for name, column in columns.items())
+    by_group: list[dict[str, Chunk]] = [{} for _ in range(n_groups)]
+    for name, column, numbers in chosen:
+        for of_group, each, rows in zip(by_group, numbers, n_rows, strict=True):
+            chunk = _chunk(column, each, rows)
+            if chunk is not None:
+                of_group[name] = chunk
+    return by_group
+
+
+def _chunk(column: FlatColumn, numbers: list[int], n_rows: int) -> Chunk | None:
+    stored_type, encodings, codec, n_values, uncompressed, compressed, start, dictionary = numbers
+    if 0 < dictionary < start:
+        start = dictionary
+    is_readable = (
+        stored_type == column.stored_type
+        and not encodings & ~_ENCODINGS
+        and codec in _CODECS
+        and n_values == n_rows
+        and min(start, uncompressed, compressed) >= 0
     )
-
-
-def read_columns(
-    stored: BinaryIO, group: pq.RowGroupMetaData, columns: dict[str, FlatColumn]
-) -> dict[str, PageReader]:
-    """Return readers of columns of a row group, by their names."""
-    return {name: PageReader(stored, column, group.column(column.index)) for name, column in columns.items()}
+    if not is_readable:
+        return None
+    return Chunk(
+        column=column,
+        codec=_CODECS[codec],
+        start=start,
+        end=start + compressed,
+        uncompressed=uncompressed,
+        n_rows=n_rows,
+    )
 
 
 class PageReader:
@@ -148,32 +215,28 @@ class PageReader:
     ----------
     stored : file
         The file's bytes.
-    column : FlatColumn
+    chunk : Chunk
         The column.
-    chunk : pyarrow.parquet.ColumnChunkMetaData
-        What the footer says of it.
     """
 
-    def __init__(self, stored: BinaryIO, column: FlatColumn, chunk: pq.ColumnChunkMetaData) -> None:
-        codec = _CODECS[chunk.compression]
+    def __init__(self, stored: BinaryIO, chunk: Chunk) -> None:
         self._stored = stored
-        self._column = column
-        self._codec = None if codec is None else pa.Codec(codec)
+        self._column = chunk.column
+        self._codec = None if chunk.codec is None else pa.Codec(chunk.codec)
         self._buffer = self._window = memoryview(bytearray())
-        self._at = chunk.data_page_offset
-        if chunk.has_dictionary_page and 0 < chunk.dictionary_page_offset < self._at:
-            self._at = chunk.dictionary_page_offset
-        self._end = self._at + chunk.total_compressed_size
-        self._largest = min(chunk.total_uncompressed_size, _LARGEST_PAGE)
-        self._rows_left = chunk.num_values
+        self._at, self._end = chunk.start, chunk.end
+        self._largest = min(chunk.uncompressed, _LARGEST_PAGE)
+        self._rows_left = chunk.n_rows
         self._is_first = True
         self._levels = self._values = memoryview(b"")
         self._state = array("q", bytes(8 * _STATE_NUMBERS))
         self._header = array("q", bytes(8 * _HEADER_NUMBERS))
         self._page_nulls = -1
         self._dictionary: Any = None
-        self._is_text = column.type == _TEXTS
-        self._dtype = np.dtype(np.int64 if not self._is_text and column.type.bit_width == 64 else np.int32)
+        self._is_text = chunk.column.type == _TEXTS
+        self._dtype = np.dtype(
+            np.int64 if not self._is_text and chunk.column.type.bit_width == 64 else np.int32
+        )
 
     def read(self, n_rows: int) -> pa.Array:
         """Return the values of the next rows.
@@ -332,13 +395,18 @@ def _stated_size(body: memoryview) -> int:
     raise RefusedError
 
 
-def read_row_group(
-    stored: BinaryIO, file: pq.ParquetFile, number: int, names: Sequence[str], block_rows: int
+def read_row_groups(
+    stored: BinaryIO,
+    file: pq.ParquetFile,
+    numbers: Sequence[int],
+    names: Sequence[str],
+    block_rows: int,
+    fewest_rows: int = FEWEST_ROWS,
 ) -> Iterator[pa.RecordBatch]:
-    """Read columns of a row group in blocks of at most `block_rows` rows.
+    """Read columns of row groups, in blocks of at most `block_rows` rows.
 
     Columns that are not read from their pages are read by Arrow beside the others; where a page is refused,
-    Arrow reads all columns from the next row on.
+    Arrow reads all columns of the row group from the next row on.
 
     Parameters
     ----------
@@ -346,25 +414,47 @@ def read_row_group(
         The file's bytes.
     file : pyarrow.parquet.ParquetFile
         The same, opened by Arrow.
-    number : int
-        Of the row group.
+    numbers : sequence of int
+        Of the row groups.
     names : sequence of str
         The file's columns, in the order of the batches'.
     block_rows : int
         The largest number of rows of a batch.
+    fewest_rows : int
+        Row groups of fewer are left to Arrow.
     """
-    group = file.metadata.row_group(number)
-    columns = readable(group, flat_columns(file, names))
+    n_rows = {number: file.metadata.row_group(number).num_rows for number in numbers}
+    columns = flat_columns(file, names) if max(n_rows.values(), default=0) >= fewest_rows else {}
+    all_chunks = readable(file, columns) if columns else []
+
+    def chunks_of(number: int) -> dict[str, Chunk]:
+        return all_chunks[number] if all_chunks and n_rows[number] >= fewest_rows else {}
+
+    for is_by_pages, alike in groupby(numbers, lambda number: bool(chunks_of(number))):
+        if not is_by_pages:
+            yield from read_by_arrow(file, list(alike), names, block_rows)
+            continue
+        for number in alike:
+            yield from _read_row_group(stored, file, number, names, chunks_of(number), block_rows)
+
+
+def _read_row_group(
+    stored: BinaryIO,
+    file: pq.ParquetFile,
+    number: int,
+    names: Sequence[str],
+    chunks: dict[str, Chunk],
+    block_rows: int,
+) -> Iterator[pa.RecordBatch]:
     n_read = 0
-    if columns:
-        try:
-            for batch in _by_pages(stored, file, number, names, columns, block_rows):
-                yield batch
-                n_read += batch.num_rows
-        except (pa.ArrowException, OSError, ValueError):
-            pass
-        else:
-            return
+    try:
+        for batch in _by_pages(stored, file, number, names, chunks, block_rows):
+            yield batch
+            n_read += batch.num_rows
+    except (pa.ArrowException, OSError, ValueError):
+        pass
+    else:
+        return
     for batch in read_by_arrow(file, [number], names, block_rows):
         skipped = min(n_read, batch.num_rows)
         n_read -= skipped
@@ -376,9 +466,7 @@ def read_by_arrow(
     file: pq.ParquetFile, numbers: Sequence[int], names: Sequence[str], block_rows: int
 ) -> Iterator[pa.RecordBatch]:
     """Read columns of row groups in blocks of at most `block_rows` rows, all of them by Arrow."""
-    yield from file.iter_batches(
-        block_rows, row_groups=list(numbers), columns=list(names), use_threads=False
-    )
+    yield from file.iter_batches(block_rows, row_groups=list(numbers), columns=list(names), use_threads=False)
 
 
 def _by_pages(
@@ -386,17 +474,19 @@ def _by_pages(
     file: pq.ParquetFile,
     number: int,
     names: Sequence[str],
-    columns: dict[str, FlatColumn],
+    chunks: dict[str, Chunk],
     block_rows: int,
 ) -> Iterator[pa.RecordBatch]:
-    group = file.metadata.row_group(number)
-    readers = read_columns(stored, group, columns)
-    others = [name for name in names if name not in columns]
+    readers = {name: PageReader(stored, chunk) for name, chunk in chunks.items()}
+    others = [name for name in names if name not in chunks]
     beside = read_by_arrow(file, [number], others, block_rows) if others else None
-    left = group.num_rows
+    left = file.metadata.row_group(number).num_rows
     while left:
-        batch = next(beside) if beside is not None else None
+        batch = next(beside, None) if beside is not None else None
+        _require(batch is not None or beside is None)
         n_rows = min(block_rows, left) if batch is None else batch.num_rows
+        _require(0 < n_rows <= left)
         arrays = [readers[name].read(n_rows) if name in readers else batch.column(name) for name in names]
         yield pa.RecordBatch.from_arrays(arrays, list(names))
         left -= n_rows
+    _require(beside is None or next(beside, None) is None)

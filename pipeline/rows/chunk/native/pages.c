@@ -168,6 +168,192 @@ static bool page_header(const Argument *a)
            (values[1] == SECOND_DATA_PAGE && kinds == 1 << 3);
 }
 
+/* What a footer says of where columns lie, as Arrow holds it: the rest is passed over. */
+
+enum { BYTE = 3, I16 = 4, DOUBLE = 7, LIST = 9, SET = 10, MOST_NESTED = 16 };
+
+static bool pass_over(Cursor *from, int type, int depth);
+
+/* Read the number of the next field, which is above the last one's, or 0 at the end, and its type. */
+static bool next_field(Cursor *from, int *field, int *type)
+{
+    if (from->at >= from->size)
+        return false;
+    uint8_t byte = from->bytes[from->at++];
+    *type = byte & 0x0F;
+    *field = *type == END ? 0 : *field + (byte >> 4);
+    return *type == END ? byte == 0 : byte >> 4 && *field < 256;
+}
+
+/* Read how many values a list has, none of which is shorter than a byte, and their type. */
+static bool read_list(Cursor *from, int64_t *length, int *type)
+{
+    if (from->at >= from->size)
+        return false;
+    uint8_t byte = from->bytes[from->at++];
+    uint64_t n_values = byte >> 4;
+    *type = byte & 0x0F;
+    if (n_values == 15 && !read_natural(from, 32, &n_values))
+        return false;
+    *length = (int64_t)n_values;
+    return *length <= from->size - from->at;
+}
+
+static bool pass_bytes(Cursor *from, uint64_t n_bytes)
+{
+    if (n_bytes > (uint64_t)(from->size - from->at))
+        return false;
+    from->at += (int64_t)n_bytes;
+    return true;
+}
+
+static bool pass_over_structure(Cursor *from, int depth)
+{
+    for (int field = 0, type;;) {
+        if (!next_field(from, &field, &type))
+            return false;
+        if (!field)
+            return true;
+        if (type != YES && type != NO && !pass_over(from, type, depth + 1))
+            return false;
+    }
+}
+
+static bool pass_over(Cursor *from, int type, int depth)
+{
+    uint64_t natural;
+    int64_t length;
+    int inner;
+    if (depth > MOST_NESTED)
+        return false;
+    switch (type) {
+    case YES: case NO: case BYTE:
+        return pass_bytes(from, 1);
+    case I16: case I32: case I64:
+        return read_natural(from, 64, &natural);
+    case DOUBLE:
+        return pass_bytes(from, 8);
+    case BINARY:
+        return read_natural(from, 32, &natural) && pass_bytes(from, natural);
+    case STRUCT:
+        return pass_over_structure(from, depth);
+    case LIST: case SET:
+        if (!read_list(from, &length, &inner))
+            return false;
+        for (; length; length--)
+            if (!pass_over(from, inner, depth + 1))
+                return false;
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* The numbers of a column in a row group, as parquet_pages.py reads them. */
+enum {
+    STORED_TYPE, ENCODINGS, CODEC, CHUNK_VALUES, CHUNK_UNCOMPRESSED, CHUNK_COMPRESSED, DATA_OFFSET,
+    DICTIONARY_OFFSET, CHUNK_NUMBERS
+};
+
+static bool read_encodings(Cursor *from, int64_t *mask)
+{
+    int64_t length, encoding;
+    int type;
+    if (!read_list(from, &length, &type) || type != I32)
+        return false;
+    for (; length; length--) {
+        if (!read_integer(from, 32, &encoding) || !within(encoding, 32))
+            return false;
+        *mask |= INT64_C(1) << encoding;
+    }
+    return true;
+}
+
+static bool read_chunk(Cursor *from, int64_t *out)
+{
+    static const int places[12] = {-1, STORED_TYPE,        -1,               -1, CODEC,       CHUNK_VALUES,
+                                   CHUNK_UNCOMPRESSED, CHUNK_COMPRESSED, -1, DATA_OFFSET, -1, DICTIONARY_OFFSET};
+    uint32_t seen = 0;
+    out[ENCODINGS] = 0;
+    out[DICTIONARY_OFFSET] = -1;
+    for (int field = 0, type;;) {
+        if (!next_field(from, &field, &type))
+            return false;
+        if (!field)
+            return (seen & 0x2F6) == 0x2F6;
+        seen |= field < 12 ? UINT32_C(1) << field : 0;
+        bool is_short = field == 1 || field == 4;
+        if (field == 2) {
+            if (type != LIST || !read_encodings(from, &out[ENCODINGS]))
+                return false;
+        } else if (field < 12 && places[field] >= 0) {
+            if (type != (is_short ? I32 : I64) || !read_integer(from, is_short ? 32 : 64, &out[places[field]]))
+                return false;
+        } else if (type != YES && type != NO && !pass_over(from, type, 0))
+            return false;
+    }
+}
+
+/* One column of one row group: within this file, and not encrypted. */
+static bool read_column(Cursor *from, int64_t *out)
+{
+    bool is_there = false;
+    for (int field = 0, type;;) {
+        if (!next_field(from, &field, &type))
+            return false;
+        if (!field)
+            return is_there;
+        if (field == 3) {
+            if (type != STRUCT || !read_chunk(from, out))
+                return false;
+            is_there = true;
+        } else if (field == 1 || field > 7 || type == YES || type == NO || !pass_over(from, type, 0))
+            return false;
+    }
+}
+
+/* Read all columns of all row groups, a line each. */
+static bool read_row_groups(Cursor *from, int64_t *out, int64_t n_chunks)
+{
+    int64_t n_groups, n_columns, chunk = 0;
+    int type;
+    if (!read_list(from, &n_groups, &type) || (type != STRUCT && n_groups))
+        return false;
+    for (; n_groups; n_groups--)
+        for (int field = 0;;) {
+            if (!next_field(from, &field, &type))
+                return false;
+            if (!field)
+                break;
+            if (field != 1) {
+                if (type == YES || type == NO || !pass_over(from, type, 0))
+                    return false;
+                continue;
+            }
+            if (type != LIST || !read_list(from, &n_columns, &type) || type != STRUCT)
+                return false;
+            for (; n_columns; n_columns--, chunk++)
+                if (chunk >= n_chunks || !read_column(from, out + chunk * CHUNK_NUMBERS))
+                    return false;
+        }
+    return chunk == n_chunks;
+}
+
+static bool column_chunks(const Argument *a)
+{
+    Cursor from = {.bytes = a[0].data, .size = a[0].rows};
+    if (a[1].columns != CHUNK_NUMBERS)
+        return false;
+    for (int field = 0, type;;) {
+        if (!next_field(&from, &field, &type) || !field)
+            return false;
+        if (field == 4)
+            return type == LIST && read_row_groups(&from, a[1].data, a[1].rows);
+        if (type != YES && type != NO && !pass_over(&from, type, 0))
+            return false;
+    }
+}
+
 static bool dictionary_texts(const Argument *a)
 {
     const uint8_t *page = a[0].data;
@@ -525,6 +711,7 @@ READER(page_words, uint32_t, LOOKED_UP, a[2].rows)
 READER(page_long_words, uint64_t, LOOKED_UP, a[2].rows)
 
 const Kernel PAGE_KERNELS[] = {
+    {"column_chunks", "uint8[1] int64[2]!", column_chunks},
     {"page_header", "uint8[1] int64[1]!", page_header},
     {"dictionary_texts", "uint8[1] int32[1]! uint8[1]!", dictionary_texts},
     {"page_indices", "uint8[1] uint8[1] int64 int64[1]! int64 int64 int32[1]! uint8[1]!", page_indices},
