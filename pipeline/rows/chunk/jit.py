@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from suffice.pipeline.rows.sources.native_module import MODULE, NATIVE, NUMBA
+from suffice.pipeline.rows.sources import native_module
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from suffice.pipeline.rows.chunk.argument_types import ArgumentType
 
     Loop = TypeVar("Loop", bound=Callable[..., Any])
+
+MODULE = native_module.MODULE
 
 
 def compiled(*arguments: ArgumentType) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -56,4 +58,4 @@ def _for_loops(function: Loop, inline: Literal["never", "always"]) -> Loop:
 
 def how_compiled() -> str:
     """Return which loops are used: ``c`` or ``numba``."""
-    return NUMBA if MODULE is None else NATIVE
+    return native_module.NUMBA if MODULE is None else native_module.NATIVE

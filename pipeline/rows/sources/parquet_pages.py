@@ -23,13 +23,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     import pyarrow.parquet as pq
+    from numpy.typing import NDArray
 
 FEWEST_ROWS = 1 << 14
 """Row groups of fewer are left to Arrow, which reads several in one batch."""
 _READ_BYTES = 1 << 18
 _LARGEST_HEADER = 1 << 13
 _LARGEST_PAGE = 1 << 26
-"""In bytes, decompressed: what is larger is left to Arrow."""
+"""In bytes: what is larger is left to Arrow, before anything is allocated."""
 
 _TEXTS = pa.dictionary(pa.int32(), pa.string())
 _TYPES: dict[str, tuple[int, tuple[pa.DataType, ...]]] = {
@@ -52,6 +53,9 @@ _ENCODINGS = sum(1 << of for of in (_PLAIN, _PLAIN_DICTIONARY, _RLE, _BIT_PACKED
 # As the module in C has them.
 _CHUNK_NUMBERS, _HEADER_NUMBERS, _STATE_NUMBERS = 8, 14, 15
 _ROWS_LEFT, _IS_NULLABLE, _IS_PLAIN, _INDEX_WIDTH, _NULLS = range(5)
+
+
+_loops: Any = MODULE
 
 
 class RefusedError(ValueError):
@@ -162,8 +166,8 @@ def readable(file: pq.ParquetFile, columns: dict[str, FlatColumn]) -> list[dict[
 
     Notes
     -----
-    Asked for a codec that it does not know pyarrow ends the process: so the footer's numbers are read here, as
-    Arrow writes what it has read.
+    pyarrow ends the process where it is asked for a codec that it does not know. So the footer's numbers are
+    read here, as Arrow writes what it has read.
     """
     metadata = file.metadata
     n_groups, n_columns = metadata.num_row_groups, metadata.num_columns
@@ -171,7 +175,7 @@ def readable(file: pq.ParquetFile, columns: dict[str, FlatColumn]) -> list[dict[
     written = io.BytesIO()
     metadata.write_metadata_file(written)
     try:
-        MODULE.column_chunks(written.getbuffer()[4:-8], chunks)  # between marks, and its length
+        _loops.column_chunks(written.getbuffer()[4:-8], chunks)  # between marks, and its length
     except ValueError:
         return [{} for _ in range(n_groups)]
     n_rows = [metadata.row_group(number).num_rows for number in range(n_groups)]
@@ -220,7 +224,7 @@ class PageReader:
     """
 
     def __init__(self, stored: BinaryIO, chunk: Chunk) -> None:
-        self._stored = stored
+        self._stored: Any = stored
         self._column = chunk.column
         self._codec = None if chunk.codec is None else pa.Codec(chunk.codec)
         self._buffer = self._window = memoryview(bytearray())
@@ -270,11 +274,12 @@ class PageReader:
             return pa.Array.from_buffers(self._column.type, n_rows, buffers, n_nulls)
         return pa.DictionaryArray.from_buffers(_TEXTS, n_rows, buffers, self._texts(), n_nulls)
 
-    def _take(self, first: int, n: int, out: np.ndarray, validity: np.ndarray) -> None:
+    def _take(self, first: int, n: int, out: NDArray[Any], validity: NDArray[np.uint8]) -> None:
+        dictionary: Any
         if self._is_text:
-            take, dictionary = MODULE.page_indices, len(self._texts())
+            take, dictionary = _loops.page_indices, len(self._texts())
         else:
-            take = MODULE.page_words if self._dtype.itemsize == 4 else MODULE.page_long_words
+            take = _loops.page_words if self._dtype.itemsize == 4 else _loops.page_long_words
             dictionary = _NO_VALUES[self._dtype] if self._dictionary is None else self._dictionary
         take(self._levels, self._values, dictionary, self._state, first, n, out, validity)
 
@@ -285,10 +290,11 @@ class PageReader:
         """Go to the next page that has rows; read the dictionary before."""
         while True:
             header = self._header
-            MODULE.page_header(self._ahead(_LARGEST_HEADER)[:_LARGEST_HEADER], header)
+            _loops.page_header(self._ahead(_LARGEST_HEADER)[:_LARGEST_HEADER], header)
             size, kind, uncompressed, compressed, has_checksum, checksum, n_values, encoding, *others = header
             left = len(self._window) - size + self._end - self._at
-            _require(0 <= compressed <= left and 0 <= uncompressed <= self._largest and n_values >= 0)
+            _require(0 <= compressed <= min(left, _LARGEST_PAGE) and 0 <= uncompressed <= self._largest)
+            _require(n_values >= 0)
             self._window = self._window[size:]
             body = self._ahead(compressed)[:compressed]
             self._window = self._window[compressed:]
@@ -307,7 +313,7 @@ class PageReader:
             _require(0 <= level_bytes <= min(compressed, uncompressed))
             _require(self._column.is_nullable or level_bytes == n_nulls == 0)
             levels, values = body[:level_bytes], body[level_bytes:]
-            if is_compressed:
+            if is_compressed and len(values):
                 values = self._decompressed(values, uncompressed - level_bytes)
             _require(len(values) == uncompressed - level_bytes)
         else:
@@ -342,7 +348,7 @@ class PageReader:
         n_bytes = len(page) - 4 * n_values
         _require(n_bytes >= 0)
         ends, texts = np.empty(n_values + 1, np.int32), np.empty(n_bytes, np.uint8)
-        MODULE.dictionary_texts(page, ends, texts)
+        _loops.dictionary_texts(page, ends, texts)
         self._dictionary = pa.StringArray.from_buffers(n_values, pa.py_buffer(ends), pa.py_buffer(texts))
         self._dictionary.validate(full=True)
 
@@ -350,9 +356,6 @@ class PageReader:
         """Return a page's bytes: exactly so many."""
         if self._codec is None:
             _require(len(body) == size)
-            return body
-        if not size:
-            _require(not len(body))
             return body
         # Arrow does not say how many bytes there were of Snappy's, which states them first.
         _require(self._codec.name != "snappy" or _stated_size(body) == size)
@@ -482,11 +485,14 @@ def _by_pages(
     beside = read_by_arrow(file, [number], others, block_rows) if others else None
     left = file.metadata.row_group(number).num_rows
     while left:
-        batch = next(beside, None) if beside is not None else None
-        _require(batch is not None or beside is None)
-        n_rows = min(block_rows, left) if batch is None else batch.num_rows
+        n_rows, arrays = min(block_rows, left), {}
+        if beside is not None:
+            batch = next(beside, None)
+            if batch is None:
+                raise RefusedError
+            n_rows, arrays = batch.num_rows, dict(zip(others, batch.columns, strict=True))
         _require(0 < n_rows <= left)
-        arrays = [readers[name].read(n_rows) if name in readers else batch.column(name) for name in names]
-        yield pa.RecordBatch.from_arrays(arrays, list(names))
+        arrays |= {name: reader.read(n_rows) for name, reader in readers.items()}
+        yield pa.RecordBatch.from_arrays([arrays[name] for name in names], list(names))
         left -= n_rows
     _require(beside is None or next(beside, None) is None)
