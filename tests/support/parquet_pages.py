@@ -9,13 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from suffice.pipeline.rows.sources.parquet_pages import (
-    Chunk,
-    flat_columns,
-    read_by_arrow,
-    read_row_groups,
-    readable,
-)
+from suffice.pipeline.rows.sources.flat_columns import Chunk, flat_columns, readable
+from suffice.pipeline.rows.sources.parquet_pages import read_by_arrow, read_row_groups
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

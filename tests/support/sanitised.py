@@ -21,7 +21,7 @@ NAME = "suffice.pipeline.rows.chunk._native"
 spec = importlib.util.spec_from_file_location(NAME, sys.argv[1])
 native = sys.modules[NAME] = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(native)
-from suffice.pipeline.rows.sources import parquet_pages
+from suffice.pipeline.rows.sources import flat_columns, parquet_pages
 
 class Exact:
     # Hands out bytes as copies that end where they end, so that reading on is caught.
@@ -34,7 +34,7 @@ def exact(of):
     return np.array(np.frombuffer(of, np.uint8)) if isinstance(of, memoryview) else of
 
 assert parquet_pages._loops is native
-parquet_pages._loops = Exact()
+parquet_pages._loops = flat_columns._loops = Exact()
 """
 
 

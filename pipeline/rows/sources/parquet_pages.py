@@ -7,9 +7,8 @@ release says so. So it is safe to be strict here, and never to be lenient. Pages
 
 from __future__ import annotations
 
-import io
 from array import array
-from dataclasses import dataclass
+from collections import deque
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, BinaryIO
 from zlib import crc32
@@ -17,13 +16,22 @@ from zlib import crc32
 import numpy as np
 import pyarrow as pa
 
+from suffice.pipeline.rows.sources.flat_columns import (
+    PLAIN,
+    PLAIN_DICTIONARY,
+    RLE,
+    RLE_DICTIONARY,
+    TEXTS,
+    Chunk,
+    flat_columns,
+    readable,
+)
 from suffice.pipeline.rows.sources.native_module import MODULE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Generator, Iterator, Sequence
 
     import pyarrow.parquet as pq
-    from numpy.typing import NDArray
 
 FEWEST_ROWS = 1 << 14
 """Row groups of fewer are left to Arrow, which reads several in one batch."""
@@ -32,28 +40,14 @@ _LARGEST_HEADER = 1 << 13
 _LARGEST_PAGE = 1 << 26
 """In bytes: what is larger is left to Arrow, before anything is allocated."""
 
-_TEXTS = pa.dictionary(pa.int32(), pa.string())
-_TYPES: dict[str, tuple[int, tuple[pa.DataType, ...]]] = {
-    "INT32": (1, (pa.int32(), pa.date32())),
-    "INT64": (2, (pa.int64(),)),
-    "FLOAT": (4, (pa.float32(),)),
-    "DOUBLE": (5, (pa.float64(),)),
-    "BYTE_ARRAY": (6, (_TEXTS,)),
-}
-"""Stored types, with their numbers in the format, and what Arrow reads from them bit by bit."""
-_UNITS = {"ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}
-
 # Numbers of the format.
-_CODECS = {0: None, 1: "snappy", 6: "zstd"}
-_DATA, _DICTIONARY, _SECOND_DATA = 0, 2, 3
-_PLAIN, _PLAIN_DICTIONARY, _RLE, _BIT_PACKED, _RLE_DICTIONARY = 0, 2, 3, 4, 8
-_ENCODINGS = sum(1 << of for of in (_PLAIN, _PLAIN_DICTIONARY, _RLE, _BIT_PACKED, _RLE_DICTIONARY))
-"""As bits; those of bits are of levels."""
+_DICTIONARY, _SECOND_DATA = 2, 3
+_OF_DICTIONARIES = frozenset({PLAIN, PLAIN_DICTIONARY})
+_OF_VALUES = _OF_DICTIONARIES | {RLE_DICTIONARY}
 
 # As the module in C has them.
-_CHUNK_NUMBERS, _HEADER_NUMBERS, _STATE_NUMBERS = 8, 14, 15
+_HEADER_NUMBERS, _STATE_NUMBERS = 14, 15
 _ROWS_LEFT, _IS_NULLABLE, _IS_PLAIN, _INDEX_WIDTH, _NULLS = range(5)
-
 
 _loops: Any = MODULE
 
@@ -65,151 +59,6 @@ class RefusedError(ValueError):
 def _require(is_so: bool) -> None:
     if not is_so:
         raise RefusedError
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FlatColumn:
-    """A column of a file that is read from its pages.
-
-    Parameters
-    ----------
-    index : int
-        Its number in the file.
-    stored_type : int
-        The number of its stored type.
-    type : pyarrow.DataType
-        What Arrow reads it as.
-    is_nullable : bool
-        Whether its pages have levels.
-    """
-
-    index: int
-    stored_type: int
-    type: pa.DataType
-    is_nullable: bool
-
-
-def flat_columns(file: pq.ParquetFile, names: Sequence[str]) -> dict[str, FlatColumn]:
-    """Return which columns of a file are read from their pages, by their names, as far as its schema tells.
-
-    Parameters
-    ----------
-    file : pyarrow.parquet.ParquetFile
-        The file, opened with the columns that are read as dictionaries.
-    names : sequence of str
-        The columns that are wanted.
-    """
-    stored, schema = file.metadata.schema, file.schema_arrow
-    if MODULE is None or any(len(schema.get_all_field_indices(name)) != 1 for name in names):
-        return {}
-    indices: dict[str, list[int]] = {}
-    for index in range(len(stored)):
-        indices.setdefault(stored.column(index).path.partition(".")[0], []).append(index)
-    columns = {}
-    for name in names:
-        of_name = indices.get(name, [])
-        if len(of_name) != 1:
-            continue
-        column, kind = stored.column(of_name[0]), schema.field(name).type
-        if (
-            column.path == name
-            and column.max_repetition_level == 0
-            and column.max_definition_level <= 1
-            and _is_read(column, kind)
-        ):
-            columns[name] = FlatColumn(
-                index=of_name[0],
-                stored_type=_TYPES[column.physical_type][0],
-                type=kind,
-                is_nullable=column.max_definition_level == 1,
-            )
-    return columns
-
-
-def _is_read(column: pq.ColumnSchema, kind: pa.DataType) -> bool:
-    """Tell whether values of a stored type are, bit by bit, those of an Arrow type."""
-    if not pa.types.is_timestamp(kind):
-        return column.physical_type in _TYPES and kind in _TYPES[column.physical_type][1]
-    unit = _UNITS.get(kind.unit)
-    is_of_unit = unit is not None and f'"{unit}"' in column.logical_type.to_json()
-    return is_of_unit and column.physical_type == "INT64"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Chunk:
-    """A column of a row group that is read from its pages.
-
-    Parameters
-    ----------
-    column : FlatColumn
-        The column.
-    codec : str or None
-        By what its pages are compressed.
-    start, end : int
-        Where it lies in the file.
-    uncompressed : int
-        Bytes of its pages, decompressed, as the footer has it.
-    n_rows : int
-        Rows.
-    """
-
-    column: FlatColumn
-    codec: str | None
-    start: int
-    end: int
-    uncompressed: int
-    n_rows: int
-
-
-def readable(file: pq.ParquetFile, columns: dict[str, FlatColumn]) -> list[dict[str, Chunk]]:
-    """Return of each row group which columns are read from their pages, as far as the footer tells.
-
-    Notes
-    -----
-    pyarrow ends the process where it is asked for a codec that it does not know. So the footer's numbers are
-    read here, as Arrow writes what it has read.
-    """
-    metadata = file.metadata
-    n_groups, n_columns = metadata.num_row_groups, metadata.num_columns
-    chunks = np.empty((n_groups * n_columns, _CHUNK_NUMBERS), np.int64)
-    written = io.BytesIO()
-    metadata.write_metadata_file(written)
-    try:
-        _loops.column_chunks(written.getbuffer()[4:-8], chunks)  # between marks, and its length
-    except ValueError:
-        return [{} for _ in range(n_groups)]
-    n_rows = [metadata.row_group(number).num_rows for number in range(n_groups)]
-    chosen = ((name, column, chunks[column.index :: n_columns].tolist()) for name, column in columns.items())
-    by_group: list[dict[str, Chunk]] = [{} for _ in range(n_groups)]
-    for name, column, numbers in chosen:
-        for of_group, each, rows in zip(by_group, numbers, n_rows, strict=True):
-            chunk = _chunk(column, each, rows)
-            if chunk is not None:
-                of_group[name] = chunk
-    return by_group
-
-
-def _chunk(column: FlatColumn, numbers: list[int], n_rows: int) -> Chunk | None:
-    stored_type, encodings, codec, n_values, uncompressed, compressed, start, dictionary = numbers
-    if 0 < dictionary < start:
-        start = dictionary
-    is_readable = (
-        stored_type == column.stored_type
-        and not encodings & ~_ENCODINGS
-        and codec in _CODECS
-        and n_values == n_rows
-        and min(start, uncompressed, compressed) >= 0
-    )
-    if not is_readable:
-        return None
-    return Chunk(
-        column=column,
-        codec=_CODECS[codec],
-        start=start,
-        end=start + compressed,
-        uncompressed=uncompressed,
-        n_rows=n_rows,
-    )
 
 
 class PageReader:
@@ -227,6 +76,7 @@ class PageReader:
         self._stored: Any = stored
         self._column = chunk.column
         self._codec = None if chunk.codec is None else pa.Codec(chunk.codec)
+        self._states_size = chunk.codec == "snappy"
         self._buffer = self._window = memoryview(bytearray())
         self._at, self._end = chunk.start, chunk.end
         self._largest = min(chunk.uncompressed, _LARGEST_PAGE)
@@ -236,11 +86,16 @@ class PageReader:
         self._state = array("q", bytes(8 * _STATE_NUMBERS))
         self._header = array("q", bytes(8 * _HEADER_NUMBERS))
         self._page_nulls = -1
-        self._dictionary: Any = None
-        self._is_text = chunk.column.type == _TEXTS
-        self._dtype = np.dtype(
-            np.int64 if not self._is_text and chunk.column.type.bit_width == 64 else np.int32
-        )
+        self._is_text = chunk.column.type == TEXTS
+        is_long = not self._is_text and chunk.column.type.bit_width == 64
+        self._dtype = np.dtype(np.int64 if is_long else np.int32)
+        self._texts = _NO_TEXTS
+        # What indices are looked up in; of texts their number, as indices stay.
+        self._entries: Any = 0 if self._is_text else np.empty(0, self._dtype)
+        if self._is_text:
+            self._take = _loops.page_indices
+        else:
+            self._take = _loops.page_long_words if is_long else _loops.page_words
 
     def read(self, n_rows: int) -> pa.Array:
         """Return the values of the next rows.
@@ -261,30 +116,18 @@ class PageReader:
                 self._next_page()
             n = min(n_rows - n_read, self._state[_ROWS_LEFT])
             n_nulls -= self._state[_NULLS]
-            self._take(n_read, n, out, validity)
+            self._take(self._levels, self._values, self._entries, self._state, n_read, n, out, validity)
             n_nulls += self._state[_NULLS]
             n_read += n
             if not self._state[_ROWS_LEFT]:
                 _require(self._page_nulls in {-1, self._state[_NULLS]})
         self._rows_left -= n_rows
         if not self._rows_left:
-            _require(not self._window and self._at == self._end)
+            _require(not self._state[_ROWS_LEFT] and not self._window and self._at == self._end)
         buffers = [pa.py_buffer(validity) if n_nulls else None, data]
         if not self._is_text:
             return pa.Array.from_buffers(self._column.type, n_rows, buffers, n_nulls)
-        return pa.DictionaryArray.from_buffers(_TEXTS, n_rows, buffers, self._texts(), n_nulls)
-
-    def _take(self, first: int, n: int, out: NDArray[Any], validity: NDArray[np.uint8]) -> None:
-        dictionary: Any
-        if self._is_text:
-            take, dictionary = _loops.page_indices, len(self._texts())
-        else:
-            take = _loops.page_words if self._dtype.itemsize == 4 else _loops.page_long_words
-            dictionary = _NO_VALUES[self._dtype] if self._dictionary is None else self._dictionary
-        take(self._levels, self._values, dictionary, self._state, first, n, out, validity)
-
-    def _texts(self) -> pa.Array:
-        return _NO_TEXTS if self._dictionary is None else self._dictionary
+        return pa.DictionaryArray.from_buffers(TEXTS, n_rows, buffers, self._texts, n_nulls)
 
     def _next_page(self) -> None:
         """Go to the next page that has rows; read the dictionary before."""
@@ -293,20 +136,20 @@ class PageReader:
             _loops.page_header(self._ahead(_LARGEST_HEADER)[:_LARGEST_HEADER], header)
             size, kind, uncompressed, compressed, has_checksum, checksum, n_values, encoding, *others = header
             left = len(self._window) - size + self._end - self._at
-            _require(0 <= compressed <= min(left, _LARGEST_PAGE) and 0 <= uncompressed <= self._largest)
-            _require(n_values >= 0)
+            _require(0 <= compressed <= min(left, _LARGEST_PAGE))
+            _require(0 <= uncompressed <= self._largest and n_values >= 0)
             self._window = self._window[size:]
             body = self._ahead(compressed)[:compressed]
             self._window = self._window[compressed:]
             _require(not has_checksum or crc32(body) == checksum)
             if kind != _DICTIONARY:
                 break
-            _require(self._is_first and encoding in {_PLAIN, _PLAIN_DICTIONARY})
+            _require(self._is_first and encoding in _OF_DICTIONARIES)
             self._is_first = False
             self._read_dictionary(self._decompressed(body, uncompressed), n_values)
         self._is_first = False
         _require(0 < n_values <= self._rows_left)
-        _require(encoding in {_PLAIN, _PLAIN_DICTIONARY, _RLE_DICTIONARY})
+        _require(encoding in _OF_VALUES)
         level_encoding, n_nulls, n_rows, level_bytes, repetition_bytes, is_compressed = others
         if kind == _SECOND_DATA:
             _require(n_rows == n_values and 0 <= n_nulls <= n_values and repetition_bytes == 0)
@@ -319,7 +162,7 @@ class PageReader:
         else:
             levels, values = body[:0], self._decompressed(body, uncompressed)
             if self._column.is_nullable:
-                _require(level_encoding == _RLE and len(values) >= 4)
+                _require(level_encoding == RLE and len(values) >= 4)
                 end = 4 + int.from_bytes(values[:4], "little")
                 _require(end <= len(values))
                 levels, values = values[4:end], values[end:]
@@ -328,7 +171,7 @@ class PageReader:
     def _open_page(
         self, levels: memoryview, values: memoryview, n_values: int, encoding: int, n_nulls: int
     ) -> None:
-        is_plain, width = encoding == _PLAIN, 0
+        is_plain, width = encoding == PLAIN, 0
         _require(not (is_plain and self._is_text))
         if not is_plain and len(values):
             width, values = values[0], values[1:]
@@ -343,14 +186,15 @@ class PageReader:
     def _read_dictionary(self, page: memoryview, n_values: int) -> None:
         if not self._is_text:
             _require(len(page) == n_values * self._dtype.itemsize)
-            self._dictionary = np.frombuffer(page, self._dtype).copy()
+            self._entries = np.frombuffer(page, self._dtype).copy()
             return
         n_bytes = len(page) - 4 * n_values
         _require(n_bytes >= 0)
         ends, texts = np.empty(n_values + 1, np.int32), np.empty(n_bytes, np.uint8)
         _loops.dictionary_texts(page, ends, texts)
-        self._dictionary = pa.StringArray.from_buffers(n_values, pa.py_buffer(ends), pa.py_buffer(texts))
-        self._dictionary.validate(full=True)
+        self._texts = pa.StringArray.from_buffers(n_values, pa.py_buffer(ends), pa.py_buffer(texts))
+        self._texts.validate(full=True)
+        self._entries = n_values
 
     def _decompressed(self, body: memoryview, size: int) -> memoryview:
         """Return a page's bytes: exactly so many."""
@@ -358,7 +202,7 @@ class PageReader:
             _require(len(body) == size)
             return body
         # Arrow does not say how many bytes there were of Snappy's, which states them first.
-        _require(self._codec.name != "snappy" or _stated_size(body) == size)
+        _require(not self._states_size or _stated_size(body) == size)
         return memoryview(self._codec.decompress(body, size)).cast("B")
 
     def _ahead(self, n_bytes: int) -> memoryview:
@@ -384,7 +228,6 @@ class PageReader:
         return self._window
 
 
-_NO_VALUES = {np.dtype(kind): np.empty(0, kind) for kind in (np.int32, np.int64)}
 _NO_TEXTS = pa.array([], pa.string())
 
 
@@ -408,8 +251,8 @@ def read_row_groups(
 ) -> Iterator[pa.RecordBatch]:
     """Read columns of row groups, in blocks of at most `block_rows` rows.
 
-    Columns that are not read from their pages are read by Arrow beside the others; where a page is refused,
-    Arrow reads all columns of the row group from the next row on.
+    Columns that are not read from their pages are read by Arrow beside the others. Where a page is refused,
+    Arrow reads all columns from the next row on: what wrote one such page wrote others.
 
     Parameters
     ----------
@@ -433,12 +276,16 @@ def read_row_groups(
     def chunks_of(number: int) -> dict[str, Chunk]:
         return all_chunks[number] if all_chunks and n_rows[number] >= fewest_rows else {}
 
-    for is_by_pages, alike in groupby(numbers, lambda number: bool(chunks_of(number))):
-        if not is_by_pages:
+    is_refused = False
+    for is_by_pages, of_group in groupby(numbers, lambda number: bool(chunks_of(number))):
+        alike = deque(of_group)
+        while is_by_pages and alike and not is_refused:
+            number = alike.popleft()
+            is_refused = yield from _read_row_group(
+                stored, file, number, names, chunks_of(number), block_rows
+            )
+        if alike:
             yield from read_by_arrow(file, list(alike), names, block_rows)
-            continue
-        for number in alike:
-            yield from _read_row_group(stored, file, number, names, chunks_of(number), block_rows)
 
 
 def _read_row_group(
@@ -448,7 +295,8 @@ def _read_row_group(
     names: Sequence[str],
     chunks: dict[str, Chunk],
     block_rows: int,
-) -> Iterator[pa.RecordBatch]:
+) -> Generator[pa.RecordBatch, None, bool]:
+    """Read a row group; return whether a page was refused."""
     n_read = 0
     try:
         for batch in _by_pages(stored, file, number, names, chunks, block_rows):
@@ -457,12 +305,13 @@ def _read_row_group(
     except (pa.ArrowException, OSError, ValueError):
         pass
     else:
-        return
+        return False
     for batch in read_by_arrow(file, [number], names, block_rows):
         skipped = min(n_read, batch.num_rows)
         n_read -= skipped
         if skipped < batch.num_rows:
             yield batch.slice(skipped)
+    return True
 
 
 def read_by_arrow(

@@ -447,13 +447,12 @@ static bool next_run(Stream *stream)
     return !(value >> stream->width);
 }
 
-/* Tell whether nothing is left but what fills the last eight. */
+/* Tell whether nothing is left but what fills the last packed run, as writers do by eight or more. */
 static bool is_at_end(const Stream *stream)
 {
     if (!stream->packed)
         return stream->left == 0 && stream->start == stream->size;
-    int64_t groups = (stream->used + stream->left) / 8;
-    return stream->left < 8 && stream->start + groups * stream->width == stream->size;
+    return stream->start + (stream->used + stream->left) / 8 * stream->width == stream->size;
 }
 
 /* Eight bytes from a place on; those beyond the end are zero. Numbers are little-endian in files. */
