@@ -94,9 +94,10 @@ def by_pages(data: bytes, names: Sequence[str], block_rows: int = BLOCK_ROWS) ->
     return list(read_row_groups(stored, file, numbers, names, block_rows, fewest_rows=1))
 
 
-def chunks_of(file: pq.ParquetFile, names: Sequence[str]) -> list[dict[str, Chunk]]:
+def chunks_of(data: bytes, names: Sequence[str]) -> list[dict[str, Chunk]]:
     """Return what is read from pages of each row group."""
-    return readable(file, flat_columns(file, names))
+    file, stored = opened(data), io.BytesIO(data)
+    return readable(stored, file, flat_columns(file, names))
 
 
 def content(batches: Iterable[pa.RecordBatch]) -> dict[str, list[Any]]:
@@ -124,11 +125,13 @@ def _bits(array: pa.Array) -> list[Any]:
 
 
 def outcome(
-    read: Callable[[bytes, Sequence[str]], list[pa.RecordBatch]], data: bytes
+    read: Callable[[bytes, Sequence[str]], list[pa.RecordBatch]],
+    data: bytes,
+    names: Sequence[str] = tuple(TYPES),
 ) -> dict[str, Any] | None:
     """Return what is read of a file, or None where it is refused."""
     try:
-        return content(read(data, list(TYPES)))
+        return content(read(data, list(names)))
     except (pa.ArrowException, OSError, ValueError):
         return None
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import io
+import os
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 import pyarrow as pa
@@ -35,6 +35,7 @@ _ENCODINGS = sum(1 << of for of in (PLAIN, PLAIN_DICTIONARY, RLE, _BIT_PACKED, R
 
 # As the module in C has them.
 _CHUNK_NUMBERS = 8
+_MARK = b"PAR1"
 
 _loops: Any = MODULE
 
@@ -133,22 +134,22 @@ class Chunk:
     n_rows: int
 
 
-def readable(file: pq.ParquetFile, columns: dict[str, FlatColumn]) -> list[dict[str, Chunk]]:
+def readable(
+    stored: BinaryIO, file: pq.ParquetFile, columns: dict[str, FlatColumn]
+) -> list[dict[str, Chunk]]:
     """Return of each row group which columns are read from their pages, as far as the footer tells.
 
     Notes
     -----
-    pyarrow ends the process where it is asked for a codec that it does not know. So the footer's numbers are
-    read here, as Arrow writes what it has read.
+    pyarrow ends the process where it is asked for a codec that it does not know, or to write some damaged
+    footers. So the footer's numbers are read here, from its bytes.
     """
     metadata = file.metadata
     n_groups, n_columns = metadata.num_row_groups, metadata.num_columns
     chunks = np.empty((n_groups * n_columns, _CHUNK_NUMBERS), np.int64)
-    written = io.BytesIO()
-    metadata.write_metadata_file(written)
     try:
-        _loops.column_chunks(written.getbuffer()[4:-8], chunks)  # between marks, and its length
-    except ValueError:
+        _loops.column_chunks(_footer(stored), chunks)
+    except (ValueError, OSError):
         return [{} for _ in range(n_groups)]
     n_rows = [metadata.row_group(number).num_rows for number in range(n_groups)]
     chosen = ((name, column, chunks[column.index :: n_columns].tolist()) for name, column in columns.items())
@@ -159,6 +160,28 @@ def readable(file: pq.ParquetFile, columns: dict[str, FlatColumn]) -> list[dict[
             if chunk is not None:
                 of_group[name] = chunk
     return by_group
+
+
+def _footer(stored: BinaryIO) -> bytes:
+    """Return the footer's bytes."""
+    size = stored.seek(0, os.SEEK_END)
+    stored.seek(max(size - len(_MARK) - 4, 0))
+    ending = _read(stored, len(_MARK) + 4)
+    length = int.from_bytes(ending[:4], "little")
+    start = size - len(ending) - length
+    if ending[4:] != _MARK or start < len(_MARK):
+        message = "the footer is not where it has to be"
+        raise ValueError(message)
+    stored.seek(start)
+    return _read(stored, length)
+
+
+def _read(stored: BinaryIO, n_bytes: int) -> bytes:
+    parts = []
+    while n_bytes and (part := stored.read(n_bytes)):
+        parts.append(part)
+        n_bytes -= len(part)
+    return b"".join(parts)
 
 
 def _chunk(column: FlatColumn, numbers: list[int], n_rows: int) -> Chunk | None:

@@ -23,7 +23,7 @@ from suffice.pipeline.cluster.workers import by_threads
 from suffice.pipeline.rows.sources.contract import Kept, PartSchema, Split, exact_data, split_rows
 from suffice.pipeline.rows.sources.contracted_columns import AS_STORED, FileColumns, Footer, read_footers
 from suffice.pipeline.rows.sources.file_access import ObjectFile, PinnedFile, opened, status
-from suffice.pipeline.rows.sources.parquet_pages import read_row_groups
+from suffice.pipeline.rows.sources.parquet_pages import read_by_arrow, read_row_groups
 from suffice.pipeline.rows.sources.times_of_96_bits import parquet_file, stored_columns, with_instants
 
 if TYPE_CHECKING:
@@ -227,7 +227,9 @@ def _batches(
             return
         for row_groups, ranges in _fetches(file.metadata, piece.row_groups, names):
             fetched.fetch(ranges)
-            yield from _read(stored, file, block_rows, row_groups, names)
+            # From pages it would take a further request, for the footer.
+            for batch in read_by_arrow(file, row_groups, names, block_rows):
+                yield with_instants(batch, file)
 
 
 def _read(

@@ -271,7 +271,7 @@ def read_row_groups(
     """
     n_rows = {number: file.metadata.row_group(number).num_rows for number in numbers}
     columns = flat_columns(file, names) if max(n_rows.values(), default=0) >= fewest_rows else {}
-    all_chunks = readable(file, columns) if columns else []
+    all_chunks = readable(stored, file, columns) if columns else []
 
     def chunks_of(number: int) -> dict[str, Chunk]:
         return all_chunks[number] if all_chunks and n_rows[number] >= fewest_rows else {}

@@ -168,7 +168,7 @@ static bool page_header(const Argument *a)
            (values[1] == SECOND_DATA_PAGE && kinds == 1 << 3);
 }
 
-/* What a footer says of where columns lie, as Arrow holds it: the rest is passed over. */
+/* What a footer says of where columns lie: the rest is passed over. */
 
 enum { BYTE = 3, I16 = 4, DOUBLE = 7, LIST = 9, SET = 10, MOST_NESTED = 16 };
 
@@ -344,12 +344,17 @@ static bool column_chunks(const Argument *a)
     Cursor from = {.bytes = a[0].data, .size = a[0].rows};
     if (a[1].columns != CHUNK_NUMBERS)
         return false;
+    bool is_there = false;
     for (int field = 0, type;;) {
-        if (!next_field(&from, &field, &type) || !field)
+        if (!next_field(&from, &field, &type))
             return false;
-        if (field == 4)
-            return type == LIST && read_row_groups(&from, a[1].data, a[1].rows);
-        if (type != YES && type != NO && !pass_over(&from, type, 0))
+        if (!field)
+            return is_there && from.at == from.size;
+        if (field == 4) {
+            if (type != LIST || !read_row_groups(&from, a[1].data, a[1].rows))
+                return false;
+            is_there = true;
+        } else if (field > 7 || type == YES || type == NO || !pass_over(&from, type, 0)) /* 8: encryption */
             return false;
     }
 }

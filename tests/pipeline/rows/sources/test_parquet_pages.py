@@ -28,14 +28,14 @@ pytestmark = pytest.mark.skipif(MODULE is None, reason="the module in C was not 
 
 def page_reader(data: bytes, name: str) -> parquet_pages.PageReader:
     stored: Any = io.BytesIO(data)
-    return parquet_pages.PageReader(stored, files.chunks_of(files.opened(data), [name])[0][name])
+    return parquet_pages.PageReader(stored, files.chunks_of(data, [name])[0][name])
 
 
 def refused(data: bytes, block_rows: int) -> set[str]:
     """Read each column for itself; return those that are refused."""
     file, stored = files.opened(data), io.BytesIO(data)
     names = set()
-    for number, chunks in enumerate(files.chunks_of(file, file.schema_arrow.names)):
+    for number, chunks in enumerate(files.chunks_of(data, file.schema_arrow.names)):
         left = file.metadata.row_group(number).num_rows
         for name, chunk in chunks.items():
             reader: Any = parquet_pages.PageReader(stored, chunk)
@@ -81,7 +81,7 @@ def test_what_is_read_is_what_arrow_reads(
         files.by_arrow(data, names, block_rows)
     )
     # Only texts of which a page holds no indices are left to Arrow; what is begun elsewhere is finished.
-    chunks = files.chunks_of(files.opened(data), names)
+    chunks = files.chunks_of(data, names)
     assert all(set(files.READ_HERE) - set(files.TEXTS) <= set(of) for of in chunks)
     is_dictionary = options["use_dictionary"] and options["dictionary_pagesize_limit"] > 60
     assert refused(data, block_rows) <= (set() if is_dictionary else set(files.TEXTS))
@@ -93,6 +93,26 @@ def test_damaged_files_are_read_as_arrow_reads_them() -> None:
     n_refused, n_read, differing = files.differences(3, 300)
     assert min(n_refused, n_read) > 50
     assert not differing
+
+
+@pytest.mark.parametrize("version", ["1.0", "2.0"])
+def test_each_byte_of_a_file_changed_is_read_as_arrow_reads_it(version: str) -> None:
+    table = pa.table({"text": ["a", None, "b", "b"], "short": pa.array([1, 2, None, 7], pa.int32())})
+    stream = io.BytesIO()
+    pq.write_table(
+        table,
+        stream,
+        compression="none",
+        data_page_version=version,
+        store_schema=False,
+        write_statistics=False,
+    )
+    data, names = stream.getvalue(), table.column_names
+    for place in range(4, len(data) - 8):
+        for value in (data[place] ^ 1, 255 - data[place]):
+            changed = data[:place] + bytes([value]) + data[place + 1 :]
+            by_pages = files.outcome(files.by_pages, changed, names)
+            assert by_pages == files.outcome(files.by_arrow, changed, names), place
 
 
 @pytest.mark.audit
