@@ -15,8 +15,8 @@ import pytest
 import yaml
 
 from suffice.pipeline.rows.chunk.jit import how_compiled
-from suffice.pipeline.rows.sources.native_module import NUMBA
 from suffice.pipeline.rows.sources.contract import pack
+from suffice.pipeline.rows.sources.native_module import NUMBA
 from suffice.pipeline.spec.spec import load_spec
 from support.source_makers import MAKERS
 from support.splits import splits_of
