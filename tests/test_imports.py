@@ -14,9 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from suffice.pipeline.rows.chunk.jit import how_compiled
+from suffice.pipeline.rows.chunk.jit import NUMBA, how_compiled
 from suffice.pipeline.rows.sources.contract import pack
-from suffice.pipeline.rows.sources.native_module import NUMBA
 from suffice.pipeline.spec.spec import load_spec
 from support.source_makers import MAKERS
 from support.splits import splits_of

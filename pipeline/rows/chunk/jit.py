@@ -7,18 +7,36 @@ the Python. Both give the same bits, which tests compare.
 
 from __future__ import annotations
 
+import os
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
-
-from suffice.pipeline.rows.sources import native_module
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from types import ModuleType
 
     from suffice.pipeline.rows.chunk.argument_types import ArgumentType
 
     Loop = TypeVar("Loop", bound=Callable[..., Any])
 
-MODULE = native_module.MODULE
+VARIABLE = "SUFFICE_KERNELS"
+NATIVE, NUMBA = "c", "numba"
+_VERSION = 1
+"""That of the module in C: another one was built from other sources."""
+
+
+def _native() -> ModuleType | None:
+    """Return the module in C; None where it was not built, or from other sources, or is not wanted."""
+    if os.environ.get(VARIABLE) == NUMBA:
+        return None
+    try:
+        native = import_module("suffice.pipeline.rows.chunk._native")
+    except ImportError:
+        return None
+    return native if native.VERSION == _VERSION else None
+
+
+MODULE = _native()
 
 
 def compiled(*arguments: ArgumentType) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -31,7 +49,7 @@ def compiled(*arguments: ArgumentType) -> Callable[[Callable[..., None]], Callab
             return numba_loops.compiled(function, arguments)
         name = function.__name__.lstrip("_")
         if MODULE.SIGNATURES.get(name) != " ".join(map(str, arguments)):
-            message = f"{name} in C takes other arguments: raise the version in module.c and native_module.py"
+            message = f"{name} in C takes other arguments: raise the version in module.c and in jit.py"
             raise TypeError(message)
         return getattr(MODULE, name)  # type: ignore[no-any-return]
 
@@ -58,4 +76,4 @@ def _for_loops(function: Loop, inline: Literal["never", "always"]) -> Loop:
 
 def how_compiled() -> str:
     """Return which loops are used: ``c`` or ``numba``."""
-    return native_module.NUMBA if MODULE is None else native_module.NATIVE
+    return NUMBA if MODULE is None else NATIVE

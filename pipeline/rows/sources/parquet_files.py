@@ -23,7 +23,6 @@ from suffice.pipeline.cluster.workers import by_threads
 from suffice.pipeline.rows.sources.contract import Kept, PartSchema, Split, exact_data, split_rows
 from suffice.pipeline.rows.sources.contracted_columns import AS_STORED, FileColumns, Footer, read_footers
 from suffice.pipeline.rows.sources.file_access import ObjectFile, PinnedFile, opened, status
-from suffice.pipeline.rows.sources.parquet_pages import read_by_arrow, read_row_groups
 from suffice.pipeline.rows.sources.times_of_96_bits import parquet_file, stored_columns, with_instants
 
 if TYPE_CHECKING:
@@ -223,19 +222,17 @@ def _batches(
         buffer_size=_READ_BYTES,
     ) as file:
         if fetched is None:
-            yield from _read(stored, file, block_rows, piece.row_groups, names)
+            yield from _read(file, block_rows, piece.row_groups, names)
             return
         for row_groups, ranges in _fetches(file.metadata, piece.row_groups, names):
             fetched.fetch(ranges)
-            # From pages it would take a further request, for the footer.
-            for batch in read_by_arrow(file, row_groups, names, block_rows):
-                yield with_instants(batch, file)
+            yield from _read(file, block_rows, row_groups, names)
 
 
 def _read(
-    stored: BinaryIO, file: pq.ParquetFile, block_rows: int, row_groups: Sequence[int], names: list[str]
+    file: pq.ParquetFile, block_rows: int, row_groups: Sequence[int], names: list[str]
 ) -> Iterator[pa.RecordBatch]:
-    for batch in read_row_groups(stored, file, row_groups, names, block_rows):
+    for batch in file.iter_batches(block_rows, row_groups=list(row_groups), columns=names, use_threads=False):
         yield with_instants(batch, file)
 
 

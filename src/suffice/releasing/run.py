@@ -450,10 +450,9 @@ def charge_request(
 def loops_in_words() -> str:
     """Say how the inner loops of a release were compiled."""
     from suffice.pipeline.rows.chunk import jit
-    from suffice.pipeline.rows.sources import native_module
 
     by_numba = "compiled by numba: a start takes half a second longer"
-    return "in C" if jit.how_compiled() == native_module.NATIVE else by_numba
+    return "in C" if jit.how_compiled() == jit.NATIVE else by_numba
 
 
 def require_engine() -> None:

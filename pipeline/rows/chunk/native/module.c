@@ -8,7 +8,7 @@
 
 #include "call.h"
 
-enum { VERSION = 2 }; /* as in native_module.py: raised whenever a kernel or a signature changes */
+enum { VERSION = 1 }; /* as in jit.py: raised whenever a kernel or a signature changes */
 
 typedef struct {
     char type;    /* as in a buffer's format: i q B Q d ? */
@@ -205,18 +205,15 @@ static struct PyModuleDef MODULE = {
 PyMODINIT_FUNC PyInit__native(void)
 {
     PyObject *module = PyModule_Create(&MODULE);
-    /* Loops that numba compiles too, and those of pages, which Arrow reads without them. */
-    PyObject *signatures = module ? PyDict_New() : NULL, *of_pages = signatures ? PyDict_New() : NULL;
-    const Kernel *tables[] = {CHUNK_KERNELS, VALUE_KERNELS, UNIT_KERNELS, PAGE_KERNELS};
-    int failed = !of_pages;
+    PyObject *signatures = module ? PyDict_New() : NULL;
+    const Kernel *tables[] = {CHUNK_KERNELS, VALUE_KERNELS, UNIT_KERNELS};
+    int failed = !signatures;
     for (size_t table = 0; !failed && table < sizeof tables / sizeof *tables; table++)
         for (const Kernel *kernel = tables[table]; !failed && kernel->name; kernel++)
-            failed = add_kernel(module, tables[table] == PAGE_KERNELS ? of_pages : signatures, kernel);
+            failed = add_kernel(module, signatures, kernel);
     failed = failed || PyModule_AddObjectRef(module, "SIGNATURES", signatures) ||
-             PyModule_AddObjectRef(module, "OF_PAGES", of_pages) ||
              PyModule_AddIntConstant(module, "VERSION", VERSION);
     Py_XDECREF(signatures);
-    Py_XDECREF(of_pages);
     if (failed)
         Py_CLEAR(module);
     return module;
