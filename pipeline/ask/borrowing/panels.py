@@ -28,6 +28,7 @@ from suffice.pipeline.math.engines.pooled.contaminated import SHARE, WIDE
 from suffice.pipeline.math.engines.pooled.field_map import FieldMap
 from suffice.pipeline.math.engines.pooled.hyperpriors import LOG_SPREAD_SD, size_unit
 from suffice.pipeline.math.engines.pooled.panel_fit import LONGEST, panel_distribution
+from suffice.pipeline.math.engines.pooled.panel_share import shares_about
 from suffice.pipeline.math.engines.pooled.populations import DEFAULT
 from suffice.pipeline.terms.declaration.wording import counted
 from suffice.pipeline.terms.released.table import Table
@@ -66,6 +67,10 @@ class PanelPrior(WalkPrior):
             f", {100.0 * SHARE:g} % of them with a spread of {WIDE:g} more" if self.is_contaminated else ""
         )
         walks = WalkPrior.__str__(self).partition("; first")[0]
+        jumps = self.walk.share_of_jumps
+        if jumps:
+            shares = ", ".join(f"{each:.1g}" for each in shares_about(jumps))
+            walks += f"; the share of jumps of places integrated over {shares}, equally likely"
         return (
             f"a smooth field over neighbours by {self.column} (BYM2) and parts of places' own{outliers}, in "
             f"the middle of the time; from there, of each place, a {walks}; one more walk that all places "
@@ -276,7 +281,7 @@ def _panel(
         group_column=neighbours.column,
         _alone=alone,
     )
-    of_map = _of_map(known, neighbours)
+    of_map = _of_map(known, [part.share_of_jumps for part in distributions], neighbours)
     return replace(posterior, rows_of=in_words(posterior, pools.order, of_map))
 
 
@@ -317,7 +322,7 @@ def _pool(keys: dict[str, str | int], part: PanelDistribution, pairs: Cells, cel
     )
 
 
-def _of_map(known: Sequence[MapPool], neighbours: Neighbours) -> str:
+def _of_map(known: Sequence[MapPool], shares: Sequence[tuple[float, float]], neighbours: Neighbours) -> str:
     """Say what the map is, how far places differ, and what that rests on."""
     n_pairs, n_maps = sum(pool.n_pairs for pool in known), sum(pool.n_maps for pool in known)
     said = f"places have neighbours by {neighbours.column}, {counted(n_pairs, 'pair')}"
@@ -327,6 +332,8 @@ def _of_map(known: Sequence[MapPool], neighbours: Neighbours) -> str:
         said += f"; {counted(n_islands, 'cell')} of islands borrow from all places alike"
     if len(known) == 1:
         (spread, sd), (share, share_sd), (slope, slope_sd) = known[0].spread, known[0].of_map, known[0].slope
+        if shares[0][0]:
+            said += f"; share of places' steps that are jumps {shares[0][0]:.2g} (sd {shares[0][1]:.2g})"
         said += (
             f"; spread between places {spread:.2g} (sd {sd:.2g}), of whose variance {share:.2g} (sd "
             f"{share_sd:.2g}) is the map's"
@@ -337,7 +344,6 @@ def _of_map(known: Sequence[MapPool], neighbours: Neighbours) -> str:
                 "for known as its cells tell it"
             )
     return (
-        f"{said}; the walk of all places is taken for a mixture of normal laws; where the noise of a cell is "
-        "many times the variance of a step, the step of places comes out too small; own_share is beside "
-        "other times, and places, too"
+        f"{said}; the walk of all places is taken for a mixture of normal laws; own_share is beside other "
+        "times, and places, too"
     )

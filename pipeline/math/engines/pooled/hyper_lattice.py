@@ -117,8 +117,21 @@ def resolved(
     numpy.linalg.LinAlgError
         Where nothing is known at the centre.
     """
+    points, weight, settled, _ = resolved_with_steps(at, is_possible, centre, covariance, step)
+    return points, weight, settled
+
+
+def resolved_with_steps(
+    at: Callable[[Floats, AnyPoint | None], AnyPoint | None],
+    is_possible: Callable[[Floats], bool],
+    centre: Floats,
+    covariance: Floats,
+    step: float = STEP,
+) -> tuple[list[AnyPoint], Floats, bool, Floats]:
+    """Return what ``resolved`` does, and the steps of the lattice, as columns."""
     points: list[AnyPoint] = []
     weight, settled, start = np.zeros(0), False, None
+    steps = np.zeros((len(centre), len(centre)))
     for round_number in range(_ROUNDS):
         root: Any = np.linalg.cholesky(covariance)
         steps = step * root
@@ -129,7 +142,7 @@ def resolved(
             break
         start = points[int(np.argmax(weight))]
         centre, covariance = mean, next_covariance(steps, spread)
-    return points, weight, settled
+    return points, weight, settled, steps
 
 
 def in_steps(steps: Floats, spread: Floats) -> Floats:
@@ -153,8 +166,17 @@ def followed(
     centre: Floats,
     steps: Floats,
     start: AnyPoint | None = None,
+    highest: float = -np.inf,
+    depth: float = _DEPTH,
 ) -> tuple[list[AnyPoint], bool]:
     """Follow the lattice, the highest points first; return whether all that matters is there.
+
+    Parameters
+    ----------
+    highest : float
+        A log posterior density that is reached elsewhere.
+    depth : float
+        How far below the highest the lattice is followed.
 
     Raises
     ------
@@ -167,12 +189,12 @@ def followed(
         message = "no normal law"
         raise np.linalg.LinAlgError(message)
     points, seen = [first], {(0,) * n}
-    best, unsettled = first.log_weight, -np.inf
+    best, unsettled = max(first.log_weight, highest), -np.inf
     waiting = [(-first.log_weight, 0, (0,) * n)]
     while waiting:
         _, number, key = heapq.heappop(waiting)
         parent = points[number]
-        if parent.log_weight < best - _DEPTH:
+        if parent.log_weight < best - depth:
             continue
         if len(points) > _MOST:
             return points, False

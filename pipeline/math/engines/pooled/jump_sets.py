@@ -78,21 +78,35 @@ def jump_sets(
     """
     if not share or not steps.shape[1]:
         return NO_JUMPS
-    n = len(linear)
-    gain = np.linalg.solve(np.eye(n) + covariance @ precision, covariance)
-    s_none = precision - precision @ gain @ precision
-    u_none = linear - precision @ (gain @ linear)
+    gain = np.linalg.solve(np.eye(len(linear)) + covariance @ precision, covariance)
+    s = precision - precision @ gain @ precision
+    u = linear - precision @ (gain @ linear)
+    return sets_of_steps(steps.T @ s @ steps, u @ steps, share, negligible)
+
+
+def sets_of_steps(told: Floats, moved: Floats, share: float, negligible: float = _NEGLIGIBLE) -> JumpSets:
+    """Return sets of jumps by what is said of steps where none is a jump.
+
+    Parameters
+    ----------
+    told : ndarray of shape (n_steps, n_steps), float64
+        V' S V.
+    moved : ndarray of shape (n_steps,), float64
+        V' u.
+    share, negligible : float
+        As of ``jump_sets``.
+    """
+    if not share or not len(moved):
+        return NO_JUMPS
     log_odds = float(np.log(share) - np.log1p(-share))
     known: dict[tuple[int, ...], float] = {(): 0.0}
-    frontier: list[tuple[tuple[int, ...], float, Floats, Floats]] = [((), 0.0, s_none, u_none)]
-    for _ in range(min(_MOST_JUMPS, steps.shape[1])):
+    frontier: list[tuple[tuple[int, ...], float, Floats, Floats]] = [((), 0.0, told, moved)]
+    for _ in range(min(_MOST_JUMPS, len(moved))):
         best = max(known.values())
         grown: list[tuple[float, tuple[int, ...], int, int]] = []
-        for place, (chosen, log_weight, s, u) in enumerate(frontier):
+        for place, (chosen, log_weight, a, r) in enumerate(frontier):
             # (2), of every step.
-            told = np.einsum("ik,ik->k", steps, s @ steps)
-            d = 1.0 + JUMP_VARIANCE * np.maximum(told, 0.0)
-            r = u @ steps
+            d = 1.0 + JUMP_VARIANCE * np.maximum(np.diag(a), 0.0)
             weights = log_weight + log_odds + 0.5 * JUMP_VARIANCE * r**2 / d - 0.5 * np.log(d)
             best = max(best, float(np.max(weights)))
             for step in np.flatnonzero(weights > best + np.log(negligible)).tolist():
@@ -104,12 +118,10 @@ def jump_sets(
             if larger in known or weight < best + np.log(negligible) or len(known) >= _MOST_SETS:
                 continue
             known[larger] = weight
-            _, _, s, u = frontier[place]
-            sv = s @ steps[:, step]
-            scale = JUMP_VARIANCE / (1.0 + JUMP_VARIANCE * float(steps[:, step] @ sv))
-            next_frontier.append(
-                (larger, weight, s - scale * np.outer(sv, sv), u - scale * float(u @ steps[:, step]) * sv)
-            )
+            _, _, a, r = frontier[place]
+            scale = JUMP_VARIANCE / (1.0 + JUMP_VARIANCE * float(a[step, step]))
+            along = scale * a[step]
+            next_frontier.append((larger, weight, a - np.outer(along, a[step]), r - float(r[step]) * along))
         if not next_frontier:
             break
         frontier = next_frontier

@@ -64,7 +64,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.math.engines.pooled.field_map import FieldMap
     from suffice.pipeline.math.engines.pooled.hyperpriors import LevelsPrior
     from suffice.pipeline.math.engines.pooled.panel_chains import PanelBlock, PanelSmoothed
-    from suffice.pipeline.math.engines.pooled.panel_common import CommonPosterior, CommonWalk
+    from suffice.pipeline.math.engines.pooled.panel_common import CommonWalk
     from suffice.pipeline.math.engines.pooled.populations import Population
     from suffice.typing import Cells, Floats
 
@@ -73,7 +73,9 @@ _LEAST_SD = 0.7
 _DROPPED = 1e-12
 _REFERENCE_SD, _LEAST_PRECISION = 3.0, 1e-4
 _TURNS, _NEAR = 6, 0.05
-_FLOOR = 1e-300
+_FARTHEST = 1.0
+"""Of a step of Newton's method, in units of the line."""
+_FLOOR = 1e-37
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,6 +90,7 @@ class PanelModel:
         Of places' own parts.
     prior : LevelsPrior
     blocks : sequence of PanelBlock
+        The widest first.
     middle : float
         About where all cells are.
     common_walk : CommonWalk
@@ -115,6 +118,11 @@ class PanelModel:
         """Of points of z."""
         return self.blocks[0].spacing
 
+    @property
+    def reach(self) -> float:
+        """How far the common walk may go on the tables of likelihoods."""
+        return min(block.reach for block in self.blocks)
+
     def log_prior(self, theta: Floats) -> float:
         """Log density of theta, but for a constant."""
         of_step = theta[0] - 0.5 * np.exp(2.0 * theta[0]) / self.step_scale**2
@@ -124,6 +132,8 @@ class PanelModel:
         """Give recursions of all series, a block at a time."""
         for block in self.blocks:
             kernel = StepKernel.of(step, block.spacing, block.grid.shape[1], self.jumps)
+            # Without jumps messages of seven digits would vanish between cells that are far apart.
+            kernel = kernel.of_seven_digits() if self.jumps else kernel
             yield Chains.of(block, kernel, common, self.common_walk.anchor)
 
     def places(self, step: float, common: Floats) -> Places:
@@ -241,11 +251,13 @@ class Places:
     def law(self, theta: Floats, cavity: tuple[Floats, Floats], block: PanelBlock) -> Floats:
         """Return what all other series say of z at the anchor, on a block's points: a density."""
         mu, omega = cavity[0][block.series][:, None], cavity[1][block.series][:, None]
-        total = np.zeros_like(block.grid)
+        total = np.zeros(block.grid.shape, np.float32)
+        square = ((block.grid - mu) ** 2).astype(np.float32)
         for share, variance in self.residuals(theta):
             of_part = np.maximum(omega + variance[block.series][:, None], self.measure.least)
-            total += share * np.exp(-0.5 * (block.grid - mu) ** 2 / of_part) / np.sqrt(of_part)
-        return np.asarray(np.maximum(total / np.sqrt(2.0 * np.pi), _FLOOR))
+            high = (share / np.sqrt(2.0 * np.pi * of_part)).astype(np.float32)
+            total += high * np.exp(square * (-0.5 / of_part).astype(np.float32))
+        return np.asarray(np.maximum(total, np.float32(_FLOOR)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -384,8 +396,10 @@ def _chunks(n_series: int, n_times: int) -> Iterator[Cells]:
 
 def common_at(
     model: PanelModel, step: float, theta: Floats, common: Floats
-) -> tuple[Places, Propagated, CommonPosterior]:
+) -> tuple[Places, Propagated, Floats]:
     """Find the common walk at one step, at log s and logit rho, from a start.
+
+    Returns what is known where series were last asked, and where the walk is by that.
 
     Raises
     ------
@@ -403,7 +417,12 @@ def common_at(
         told = Told.of(places, theta, at)
         known = model.common_walk.posterior(told.precision, told.linear)
         sd = np.sqrt(np.diag(known.covariance)) + 1e-3 * model.spacing
+        move = known.mean - common
         turn += 1
-        if turn == _TURNS or float(np.max(np.abs(known.mean - common) / sd)) < _NEAR:
-            return places, at, known
-        common, start = known.mean, at.sites
+        is_near = float(np.max(np.abs(move) / sd)) < _NEAR
+        # Tails of likelihoods have next to no second derivatives: Newton's step is too long there.
+        common = common + move * min(1.0, _FARTHEST / float(np.max(np.abs(move)) + _FLOOR))
+        # Beyond the tables nothing is known.
+        if turn == _TURNS or is_near or float(np.max(np.abs(common))) > model.reach:
+            return places, at, common
+        start = at.sites

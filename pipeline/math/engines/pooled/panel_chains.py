@@ -15,6 +15,8 @@ is all that the series says of :math:`z_{ia}`, whatever f is: to a map it is one
 with f A_a forwards and f B_a backwards, gives what all others say of each time. (1) is linear in f: a mixture
 of hyperparameters that f depends on needs no recursion of its own.
 
+Messages have seven digits where steps may be jumps, which keep them above the least of such numbers.
+
 Symbols: L: ``likelihood``; A, B: ``before``, ``after``; M: ``measure``; f: ``law``.
 """
 
@@ -40,7 +42,7 @@ if TYPE_CHECKING:
 _AT_ONCE = 4_000_000
 _MARGIN = 0.6
 """How far the common walk may move from where it was first thought to be, in units of the line."""
-_FLOOR = 1e-300
+_FLOOR = 1e-37
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,11 +72,27 @@ class PanelBlock:
         """Of points."""
         return float(self.grid[0, 1] - self.grid[0, 0])
 
+    @property
+    def reach(self) -> float:
+        """How far the common walk may go: points on either side, but for those of a cubic."""
+        margin = (self.log_likelihood.shape[2] - self.grid.shape[1]) // 2
+        return float(margin - 3) * self.spacing
+
+    def take(self, rows: Cells | slice) -> PanelBlock:
+        """Return some of its series."""
+        return PanelBlock(
+            series=self.series[rows],
+            grid=self.grid[rows],
+            log_likelihood=self.log_likelihood[rows],
+            highest=self.highest[rows],
+            is_seen=self.is_seen[rows],
+        )
+
     def shifted(self, common: Floats) -> Floats:
         """Return log L of z at a common walk, (n_series, n_times, n_points): cubics between points."""
         n_points = self.grid.shape[1]
         margin = (self.log_likelihood.shape[2] - n_points) // 2
-        result = np.empty((*self.log_likelihood.shape[:2], n_points))
+        result = np.empty((*self.log_likelihood.shape[:2], n_points), np.float32)
         for time, shift in enumerate((common / self.spacing).tolist()):
             low = int(np.clip(np.floor(shift), 1 - margin, margin - 3))
             taps = cubic(np.array(1.0 + shift - low))
@@ -87,8 +105,10 @@ class PanelBlock:
         return result
 
 
-def panel_blocks(cells: CellsInOrder, points: Points, common: Floats) -> list[PanelBlock]:
-    """Return all series, those of about the same width together.
+def panel_blocks(
+    cells: CellsInOrder, points: Points, common: Floats, series: Cells | None = None
+) -> list[PanelBlock]:
+    """Return all series or some, those of about the same width together.
 
     Parameters
     ----------
@@ -97,12 +117,14 @@ def panel_blocks(cells: CellsInOrder, points: Points, common: Floats) -> list[Pa
         Of z.
     common : ndarray of shape (n_times,), float64
         About where the common walk is.
+    series : ndarray of int64, optional
     """
     n_times = cells.cell.shape[1]
     margin = int(np.ceil((np.max(np.abs(common)) + _MARGIN) / points.spacing)) + 4
     low, high = points.ends
     focus = focus_of(low - margin * points.spacing, high + margin * points.spacing)
     order = np.argsort(-points.reach, kind="stable")
+    order = order if series is None else order[np.isin(order, series)]
     blocks, start = [], 0
     while start < len(order):
         n_points = 2 * int(points.reach[order[start]]) + 1
@@ -133,12 +155,12 @@ class Chains:
     block : PanelBlock
     kernel : StepKernel
     anchor : int
-    log_likelihood, likelihood : ndarray of shape (n_series, n_times, n_points), float64
+    log_likelihood, likelihood : ndarray of shape (n_series, n_times, n_points), float32
     height : ndarray of shape (n_series, n_times), float64
         The logarithm of what the likelihood was divided by.
-    before, after : sequence of ndarray of shape (n_series, n_points)
+    before, after : sequence of ndarray of shape (n_series, n_points), float32
         A of times up to the anchor, B of times from it on; each has the highest of 1.
-    measure : ndarray of shape (n_series, n_points), float64
+    measure : ndarray of shape (n_series, n_points), float32
         M; the highest of each series is 1.
     log_scale : ndarray of shape (n_series,), float64
         What it was divided by.
@@ -160,14 +182,14 @@ class Chains:
         """Run both ways to the anchor."""
         log_likelihood = block.shifted(common)
         highest = np.max(log_likelihood, axis=2)
-        likelihood = np.exp(log_likelihood - highest[:, :, None])
+        likelihood = np.exp(log_likelihood - highest[:, :, None]).astype(kernel.normal.dtype, copy=False)
         height_of = block.highest + highest
         log_scale = np.sum(height_of, axis=1)
         whole = kernel.whole
         n_times = likelihood.shape[1]
         ends: list[list[Floats]] = []
         for times in (range(anchor), range(n_times - 1, anchor, -1)):
-            message = np.ones_like(block.grid)
+            message = np.ones_like(block.grid, kernel.normal.dtype)
             messages = [message]
             for time in times:
                 message = kernel.moved(message * likelihood[:, time], whole)
@@ -207,7 +229,9 @@ class Chains:
     def smoothed(self, law: Floats, *, with_jumps: bool = False) -> PanelSmoothed:
         """Go on from the anchor with a law of z there, (n_series, n_points)."""
         n_series, n_times, n_points = self.likelihood.shape
-        of_others = np.empty((n_series, n_times, n_points))
+        kind = self.likelihood.dtype
+        of_others = np.empty((n_series, n_times, n_points), kind)
+        law = (law / np.maximum(np.max(law, axis=1, keepdims=True), _FLOOR)).astype(kind)
         jumped = np.zeros((n_series, n_times))
         whole, jump, a = self.kernel.whole, self.kernel.jump, self.anchor
         of_others[:, a] = self.before[a] * law * self.after[0]
@@ -220,7 +244,7 @@ class Chains:
                 here = message * self.likelihood[:, time]
                 message = self.kernel.moved(here, whole)
                 height = np.maximum(np.max(message, axis=1, keepdims=True), _FLOOR)
-                message /= height
+                message = message / height
                 of_others[:, time + direction] = message * met
                 if with_jumps:
                     told = met * self.likelihood[:, time + direction]
@@ -232,7 +256,11 @@ class Chains:
         total = np.maximum(np.sum(mass, axis=2, keepdims=True), _FLOOR)
         mass /= total
         return PanelSmoothed(
-            chains=self, mass=mass, of_others=of_others, log_z=np.log(total[:, :, 0]), jumped=jumped
+            chains=self,
+            mass=mass,
+            of_others=of_others,
+            log_z=np.log(total[:, :, 0].astype(np.float64)),
+            jumped=jumped,
         )
 
 
@@ -243,7 +271,7 @@ class PanelSmoothed:
     Attributes
     ----------
     chains : Chains
-    mass, of_others : ndarray of shape (n_series, n_times, n_points), float64
+    mass, of_others : ndarray of shape (n_series, n_times, n_points), float32
         Given all cells of the series, and given all but that of the time; each adds up to 1.
     log_z : ndarray of shape (n_series, n_times), float64
         Of the likelihood under the latter, but for its scale.
@@ -260,12 +288,14 @@ class PanelSmoothed:
     def variances(self) -> tuple[Floats, Floats]:
         """Return those given all cells, and given all but one, (n_series, n_times) each."""
         # Places in points: equal numbers for all series.
-        place = np.arange(self.mass.shape[2], dtype=np.float64)
+        place = np.arange(self.mass.shape[2], dtype=np.float64) - self.mass.shape[2] // 2
         h = self.chains.block.spacing
+        powers = np.stack([place**0, place, place**2], axis=1)
 
         def variance(mass: Floats) -> Floats:
-            mean = mass @ place
-            return np.asarray(np.maximum(mass @ place**2 - mean**2, 1e-6) * h**2)
+            total, first, second = np.moveaxis(mass.astype(np.float64) @ powers, 2, 0)
+            total = np.maximum(total, _FLOOR)
+            return np.asarray(np.maximum(second / total - (first / total) ** 2, 1e-6) * h**2)
 
         return variance(self.mass), variance(self.of_others)
 

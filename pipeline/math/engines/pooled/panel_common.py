@@ -9,7 +9,18 @@ Model. With :math:`\gamma_a = 0` at the time a (``panel``), steps both ways from
     \log p(y \mid \gamma) \approx h' \gamma - \tfrac 1 2 \gamma' H \gamma + \text{constant}. \qquad (2)
 
 Method. g is summed over evenly spaced logarithms; given g and which steps are jumps (``jump_sets``) all is
-normal. Of what is asked the mixture's mean and covariance are given, draws are of the mixture.
+normal. With :math:`\gamma = V e` and :math:`V' H V = Q \Lambda Q'`, of steps e that are no jumps
+
+.. math:: \operatorname{Cov} e = Q \frac{g^2}{1 + g^2 \Lambda} Q', \qquad
+    A = Q \frac{\Lambda}{1 + g^2 \Lambda} Q', \qquad r = Q \frac 1 {1 + g^2 \Lambda} Q' V' h \qquad (3)
+
+for every g, with V' S V and V' u of ``jump_sets`` in A and r. Of jumps w at columns J of the identity,
+
+.. math:: \operatorname{Cov} w = (1 / \upsilon + A_{JJ})^{-1}, \qquad
+    \operatorname{E} w = \operatorname{Cov}(w) \, r_J, \qquad
+    e = e_0 + (I - \operatorname{Cov}(e) V' H V) J w. \qquad (4)
+
+Of what is asked the mixture's mean and covariance are given, draws are of the mixture.
 
 Symbols: g: ``step``; :math:`\kappa`: ``scale``; a: ``anchor``; :math:`\pi`: ``jumps``.
 """
@@ -21,7 +32,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from suffice.pipeline.math.engines.pooled.jump_sets import JUMP_VARIANCE, jump_sets
+from suffice.pipeline.math.engines.pooled.jump_sets import JUMP_VARIANCE, sets_of_steps
 
 if TYPE_CHECKING:
     from suffice.typing import Floats
@@ -108,37 +119,52 @@ class CommonWalk:
     def posterior(self, precision: Floats, linear: Floats) -> CommonPosterior:
         """Return what is known of gamma by H and h of (2)."""
         moves = self.moves
-        of_steps, n_steps = moves @ moves.T, moves.shape[1]
+        n_steps = moves.shape[1]
+        values, axes = np.linalg.eigh(moves.T @ precision @ moves)
+        values, told = np.maximum(values, 0.0), axes.T @ (moves.T @ linear)
         log_step = np.log(_STEPS * self.scale)
-        parts: list[tuple[float, float, Floats, Floats, tuple[int, ...]]] = []
+        log_weights, chosen_at, step_at = [], [], []
         for each in log_step.tolist():
             step = float(np.exp(each))
+            shrunk = 1.0 / (1.0 + step**2 * values)
+            # (3), and the integral over steps that are no jumps.
+            sets = sets_of_steps((axes * values * shrunk) @ axes.T, axes @ (shrunk * told), self.jumps)
             log_prior = each - 0.5 * (step / self.scale) ** 2 + n_steps * float(np.log1p(-self.jumps))
-            sets = jump_sets(step**2 * of_steps, precision, linear, moves, self.jumps)
-            for chosen, odds in zip(sets.sets, sets.log_weight.tolist(), strict=True):
-                added = moves[:, list(chosen)]
-                prior = step**2 * of_steps + JUMP_VARIANCE * added @ added.T
-                matrix = np.eye(self.n_times) + prior @ precision
-                covariance = np.linalg.solve(matrix, prior)
-                covariance = (covariance + covariance.T) / 2.0
-                if not chosen:
-                    mean_none = covariance @ linear
-                    log_none = 0.5 * float(linear @ mean_none) - 0.5 * float(np.linalg.slogdet(matrix)[1])
-                log_weight = log_prior + log_none + odds
-                parts.append((log_weight, step, covariance @ linear, covariance, chosen))
-        log_weight = np.array([part[0] for part in parts])
+            log_none = 0.5 * float(np.sum(step**2 * shrunk * told**2 + np.log(shrunk)))
+            log_weights += [log_prior + log_none + odds for odds in sets.log_weight.tolist()]
+            chosen_at += list(sets.sets)
+            step_at += [step] * len(sets.sets)
+        log_weight = np.array(log_weights)
         total = float(np.logaddexp.reduce(log_weight))
         weight = np.exp(log_weight - total)
         kept = np.flatnonzero(weight > _NEGLIGIBLE * np.max(weight)).tolist()
+        means, covariances = [], []
+        for number in kept:
+            variance = step_at[number] ** 2
+            shrunk = 1.0 / (1.0 + variance * values)
+            root = moves @ (axes * np.sqrt(variance * shrunk))
+            mean, covariance = moves @ (axes @ (variance * shrunk * told)), root @ root.T
+            columns = axes[list(chosen_at[number])].T
+            if columns.shape[1]:
+                # (4).
+                of_jumps = np.linalg.inv(
+                    np.eye(columns.shape[1]) / JUMP_VARIANCE
+                    + columns.T @ ((values * shrunk)[:, None] * columns)
+                )
+                moved = moves @ (axes @ (shrunk[:, None] * columns))
+                mean = mean + moved @ (of_jumps @ (columns.T @ (shrunk * told)))
+                covariance = covariance + moved @ of_jumps @ moved.T
+            means.append(mean)
+            covariances.append(covariance)
         jumped = np.zeros(self.n_times)
         for number in kept:
-            jumped[[step + 1 for step in parts[number][4]]] += weight[number]
+            jumped[[place + 1 for place in chosen_at[number]]] += weight[number]
         spacing = float(log_step[1] - log_step[0])
         return CommonPosterior(
-            step=np.array([parts[number][1] for number in kept]),
+            step=np.array([step_at[number] for number in kept]),
             weight=weight[kept] / np.sum(weight[kept]),
-            means=np.array([parts[number][2] for number in kept]),
-            covariances=np.array([parts[number][3] for number in kept]),
+            means=np.array(means),
+            covariances=np.array(covariances),
             jumped=np.clip(jumped / float(np.sum(weight[kept])), 0.0, 1.0),
             log_integral=total + float(np.log(spacing)),
         )

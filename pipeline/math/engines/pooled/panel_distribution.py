@@ -3,8 +3,8 @@ r"""Posteriors of the cells of a panel: hyperparameters integrated over, and joi
 Model. ``panel``.
 
 Method. The lattice of ``hyper_lattice`` is followed over :math:`\theta` = (log d, log s, logit :math:`\rho`),
-of whose steps one alone changes d. At each d the recursions' law at the anchor is a mixture over s and
-:math:`\rho`,
+of whose steps one alone changes d, at each share of jumps by itself. At each d the recursions' law at the
+anchor is a mixture over s and :math:`\rho`,
 
 .. math:: \bar f_i(z) = \sum_{h} \frac{p(h \mid y)}{Z_i(h)} \sum_k \epsilon_k
     \mathrm{Normal}(z; \mu_i(h), V_{ik}(h)), \qquad (1)
@@ -62,8 +62,8 @@ class PanelDistribution(LineMarginals):
     points : tuple of PanelPoint
     weight : ndarray of shape (n_points,), float64
         Adds up to 1.
-    steps : dict of float to AtStep
-        By log d.
+    steps : dict of (float, float) to AtStep
+        By log d and the share of jumps.
     common : ndarray of shape (n_times,), float64
         The posterior mean of the common walk.
     common_sd : ndarray of shape (n_times,), float64
@@ -86,7 +86,7 @@ class PanelDistribution(LineMarginals):
     cells: CellsInOrder = field(repr=False)
     points: tuple[PanelPoint, ...] = field(repr=False)
     weight: Floats = field(repr=False)
-    steps: dict[float, AtStep] = field(repr=False)
+    steps: dict[tuple[float, float], AtStep] = field(repr=False)
     common: Floats
     common_sd: Floats
     common_jumped: Floats
@@ -126,6 +126,11 @@ class PanelDistribution(LineMarginals):
         return np.array([point.theta for point in self.points])
 
     @property
+    def share_of_jumps(self) -> tuple[float, float]:
+        """Posterior mean and standard deviation of the share of steps that are jumps."""
+        return _moments(np.array([point.jumps for point in self.points]), self.weight)
+
+    @property
     def spread(self) -> tuple[float, float]:
         """Posterior mean and standard deviation of s."""
         return _moments(np.exp(self._thetas[:, 1]), self.weight)
@@ -159,7 +164,8 @@ class PanelDistribution(LineMarginals):
         """Draw positions at one point of the hyperparameters, (count, n_cells)."""
         from scipy.special import ndtr
 
-        at, model, cell = self.steps[float(point.theta[0])], self.model, self.cells.cell
+        at, cell = self.steps[point.key], self.cells.cell
+        model = at.places.model
         theta, anchor = point.theta[1:], model.common_walk.anchor
         tilted = Tilted.of(
             at.places.measure, point.cavity_mean, point.cavity_variance, at.places.residuals(theta)
@@ -216,29 +222,30 @@ def mixture(
     """Return (1) with all that is said of it, by points and weights of a lattice."""
     model, anchor = lattice.model, lattice.model.common_walk.anchor
     n_series, n_times = cells.cell.shape
-    of_step = np.array([point.theta[0] for point in points])
-    log_steps = np.unique(of_step)
-    shares = np.array([np.sum(weight[of_step == each]) for each in log_steps])
-    known = _together([lattice.steps[float(each)].known for each in log_steps], shares)
+    chosen_at: dict[tuple[float, float], list[int]] = {}
+    for number, point in enumerate(points):
+        chosen_at.setdefault(point.key, []).append(number)
+    keys = sorted(chosen_at)
+    shares = np.array([np.sum(weight[chosen_at[key]]) for key in keys])
+    known = _together([lattice.steps[key].known for key in keys], shares)
     common, covariance = known.mean, known.covariance
     # What series say of the common walk was worked out about another place.
     sd = np.sqrt(np.maximum(np.diag(covariance), 0.0)) + 1e-3 * model.spacing
     is_near = bool(np.max(np.abs(common - lattice.common) / sd) < _NEAR)
     widened = np.zeros((n_series, n_times))
-    for each, share in zip(log_steps.tolist(), shares.tolist(), strict=True):
-        widened += share * lattice.steps[each].told.widened(covariance, anchor)
+    for key, share in zip(keys, shares.tolist(), strict=True):
+        widened += share * lattice.steps[key].told.widened(covariance, anchor)
     most = max(block.grid.shape[1] for block in model.blocks)
     mass = np.zeros((cells.n_cells, most))
     position = np.empty((cells.n_cells, most))
     own_share, outside, inverse, squared = np.zeros((4, cells.n_cells))
     beyond = 0.0
-    for log_step, share in zip(log_steps.tolist(), shares.tolist(), strict=True):
-        chosen = np.flatnonzero(of_step == log_step).tolist()
-        places = lattice.steps[log_step].places
-        for chains in model.chains(places.step, common):
+    for key, share in zip(keys, shares.tolist(), strict=True):
+        places = lattice.steps[key].places
+        for chains in places.model.chains(places.step, common):
             block = chains.block
             law = np.zeros_like(block.grid)
-            for number in chosen:
+            for number in chosen_at[key]:
                 point = points[number]
                 cavity = point.cavity_mean, point.cavity_variance
                 scaled = weight[number] * np.exp(-point.log_z[block.series])
@@ -268,7 +275,7 @@ def mixture(
         beyond = max(beyond, float(np.max(ends)) / model.spacing)
     best = points[int(np.argmax(weight))]
     error = field_error(
-        lattice.steps[float(best.theta[0])].places,  # type: ignore[arg-type]
+        lattice.steps[best.key].places,  # type: ignore[arg-type]
         best.of_field,
         pairs,
         np.random.default_rng(_SEED),
@@ -285,7 +292,7 @@ def mixture(
         cells=cells,
         points=tuple(points),
         weight=weight,
-        steps={float(each): lattice.steps[float(each)] for each in log_steps},
+        steps={key: lattice.steps[key] for key in keys},
         common=common,
         common_sd=np.sqrt(np.maximum(np.diag(covariance), 0.0)),
         common_jumped=known.jumped,

@@ -1,7 +1,8 @@
 r"""The posterior of a panel: where to look, and the integral over hyperparameters.
 
 Method. Normal likelihoods of cells, without a map, say about where d, the common walk and all z are
-(``panel_start``), and a normal approximation of what series say at the anchor where s and :math:`\rho` are.
+(``panel_start``), some of the series by exact recursions where d and the share of jumps are
+(``panel_share``), and a normal approximation of what series say at the anchor where s and :math:`\rho` are.
 Points of z are closer together than ``_APART`` of the narrowest posterior, and go on until ``_BEYOND`` of
 each series' lies further out. Newton's method then finds the common walk at the most probable d, s and
 :math:`\rho`, about which the lattice is followed (``panel_lattice``).
@@ -15,7 +16,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from suffice.pipeline.math.engines.pooled.field_lattice import is_possible
-from suffice.pipeline.math.engines.pooled.hyper_lattice import mode_and_covariance, resolved
+from suffice.pipeline.math.engines.pooled.hyper_lattice import (
+    followed,
+    mode_and_covariance,
+    resolved_with_steps,
+    weights_of,
+)
 from suffice.pipeline.math.engines.pooled.hyperpriors import (
     SLOPE_SD,
     LevelsPrior,
@@ -27,14 +33,19 @@ from suffice.pipeline.math.engines.pooled.panel_chains import panel_blocks
 from suffice.pipeline.math.engines.pooled.panel_common import CommonWalk
 from suffice.pipeline.math.engines.pooled.panel_distribution import PanelDistribution, mixture
 from suffice.pipeline.math.engines.pooled.panel_lattice import PanelLattice
+from suffice.pipeline.math.engines.pooled.panel_share import AtShare, shares_of
 from suffice.pipeline.math.engines.pooled.panel_start import PanelStart
 from suffice.pipeline.math.engines.pooled.walk_steps import points_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from suffice.pipeline.math.distributions.distribution import Line
     from suffice.pipeline.math.engines.pooled.field_map import FieldMap
     from suffice.pipeline.math.engines.pooled.field_propagation import Propagated
     from suffice.pipeline.math.engines.pooled.hyperpriors import LocationPrior
+    from suffice.pipeline.math.engines.pooled.panel_chains import PanelBlock
+    from suffice.pipeline.math.engines.pooled.panel_lattice import PanelPoint
     from suffice.pipeline.math.engines.pooled.populations import Population
     from suffice.pipeline.math.engines.pooled.series import CellsInOrder
     from suffice.pipeline.math.engines.pooled.walk_steps import Points
@@ -44,11 +55,14 @@ LONGEST = 400
 """Times of a panel: the work goes with their third power, of every place."""
 _APART, _FEWEST, _MOST = 0.6, 121, 1601
 _BEYOND = 2e-5
-_FURTHER, _LONGER = (0.5, 5.0), 3
-"""How far points go on at either end at a time, in units of the line, and how often they may."""
-_MOVED = 0.4
-"""How far the common walk may go from where likelihoods were tabulated about it."""
+_FURTHER, _LONGER, _FARTHER = (0.5, 5.0), 3, 3
+"""How far points go on at either end at a time, in units of the line, how often they may, and how often
+tables may for the common walk alone."""
+_SPARE = 0.2
+"""How much further tables are to go than the common walk does."""
 _NEGLIGIBLE, _NEGLIGIBLE_STEP = 1e-4, 2e-3
+_DEPTH_OF_OTHERS = 3.5
+"""How far below the highest point those of less probable shares of jumps go."""
 
 
 def panel_distribution(
@@ -107,37 +121,47 @@ def panel_distribution(
     )
     is_fine = points.are_fine_for(float(np.sqrt(np.min(smooth[1]))))
 
-    def model_of(points: Points, common: Floats) -> PanelModel:
+    def model_of(blocks: list[PanelBlock], jumps: float) -> PanelModel:
         return PanelModel(
             field_map=field_map,
             population=population,
             prior=_levels_prior(location, sizes if typical is not None else None),
-            blocks=panel_blocks(cells, points, common),
+            blocks=blocks,
             middle=cells.middle,
             common_walk=common_walk,
             step_scale=scale,
             jumps=jumps,
         )
 
-    model, reached = model_of(points, common), common
-    theta, of_theta = _field_mode(model.places(float(np.exp(mode[0])), common))
-    for _ in range(_LONGER):
-        places, at, known = common_at(model, float(np.exp(mode[0])), theta, common)
-        common = known.mean
+    blocks, reached = panel_blocks(cells, points, common), common
+    stated = model_of(blocks, jumps)
+    at_shares = [AtShare(share=0.0, log_step=mode[0], sd=float(covariance[0, 0] ** 0.5), log_evidence=0.0)]
+    if jumps:
+        level = float(path[common_walk.anchor])
+        at_shares = shares_of(stated, float(mode[0]), float(np.exp(mode[1])), level, common)
+    best = at_shares[0]
+    model, step = replace(stated, jumps=best.share), float(np.exp(best.log_step))
+    theta, of_theta = _field_mode(model.places(step, common))
+    for turn in range(_LONGER + _FARTHER):
+        places, at, common = common_at(model, step, theta, common)
         longer = _longer(places, theta, at, points)
-        if not np.any(longer) and float(np.max(np.abs(common - reached))) < _MOVED:
+        is_far = float(np.max(np.abs(common))) > model.reach - _SPARE
+        if not is_far and (turn >= _LONGER or not np.any(longer)):
             break
-        points, reached = points.longer(longer), common
-        model = model_of(points, common)
-    lattice = PanelLattice(model=model, theta=theta, common=common)
-    whole = np.zeros((3, 3))
-    whole[0, 0], whole[1:, 1:] = covariance[0, 0], of_theta
-    points_of_theta, weight, settled = resolved(
-        lattice.at, lattice.is_possible, np.array([mode[0], *theta]), whole
-    )
+        points = points.longer(longer)
+        if is_far:
+            blocks, reached = panel_blocks(cells, points, common), common
+        else:
+            # Likelihoods of the others are there.
+            kept_blocks = [block.take(longer[block.series] == 0) for block in blocks]
+            blocks = [block for block in kept_blocks if len(block.series)]
+            blocks += panel_blocks(cells, points, reached, np.flatnonzero(longer))
+            blocks.sort(key=lambda block: -block.grid.shape[1])
+        model = replace(model, blocks=blocks)
+    lattice, points_of_theta, weight, settled = _over_shares(model, theta, of_theta, common, at_shares)
     # Each d takes recursions of all series: those that hardly count are left out whole.
-    of_step = np.array([point.theta[0] for point in points_of_theta])
-    of_all_at = np.array([np.sum(weight[of_step == each]) for each in of_step])
+    keys = [point.key for point in points_of_theta]
+    of_all_at = np.array([np.sum(weight[[each == key for each in keys]]) for key in keys])
     kept = np.flatnonzero((weight > _NEGLIGIBLE * np.max(weight)) & (of_all_at > _NEGLIGIBLE_STEP))
     return mixture(
         lattice,
@@ -150,6 +174,35 @@ def panel_distribution(
         typical=typical,
         settled=settled and is_fine,
     )
+
+
+def _over_shares(
+    model: PanelModel, theta: Floats, of_theta: Floats, common: Floats, at_shares: Sequence[AtShare]
+) -> tuple[PanelLattice, list[PanelPoint], Floats, bool]:
+    """Follow a lattice at the most probable share of jumps, and about as far at others, where they count.
+
+    Of other shares the lattice has the same steps, about the same s and rho.
+    """
+    best = at_shares[0]
+    whole = np.zeros((3, 3))
+    whole[0, 0], whole[1:, 1:] = best.sd**2, of_theta
+    lattice = PanelLattice(model=model, theta=theta, common=common)
+    points, _, settled, steps = resolved_with_steps(
+        lattice.at, lattice.is_possible, np.array([best.log_step, *theta]), whole
+    )
+    _, mean, _ = weights_of(points)
+    highest = max(point.log_weight for point in points)
+    for other in at_shares[1:]:
+        centre = mean + np.array([other.log_step - best.log_step, 0.0, 0.0])
+        of_share = replace(lattice, model=replace(model, jumps=other.share))
+        try:
+            further, is_whole = followed(
+                of_share.at, of_share.is_possible, centre, steps, highest=highest, depth=_DEPTH_OF_OTHERS
+            )
+        except np.linalg.LinAlgError:
+            continue
+        points, settled = [*points, *further], settled and is_whole
+    return lattice, points, weights_of(points)[0], settled
 
 
 def _levels_prior(location: LocationPrior, sizes: Floats | None) -> LevelsPrior:

@@ -34,6 +34,8 @@ class PanelPoint:
     Attributes
     ----------
     theta : ndarray of shape (3,), float64
+    jumps : float
+        The share of steps that are.
     log_weight : float
         log p(theta | y), but for a constant.
     log_z : ndarray of shape (n_series,), float64
@@ -46,6 +48,7 @@ class PanelPoint:
     """
 
     theta: Floats
+    jumps: float
     log_weight: float
     log_z: Floats
     outlying: Floats
@@ -54,6 +57,11 @@ class PanelPoint:
     cavity_variance: Floats
     level_mean: Floats
     level_variance: Floats
+
+    @property
+    def key(self) -> tuple[float, float]:
+        """What recursions depend on: log d, and the share of jumps."""
+        return float(self.theta[0]), self.jumps
 
     @property
     def of_field(self) -> FieldPoint:
@@ -98,29 +106,30 @@ class PanelLattice:
     theta : ndarray of shape (2,), float64
         About where log s and logit rho are.
     common : ndarray of shape (n_times,), float64
-    steps : dict of float to AtStep
-        By log d.
+    steps : dict of (float, float) to AtStep
+        By log d and the share of jumps.
     """
 
     model: PanelModel
     theta: Floats
     common: Floats
-    steps: dict[float, AtStep] = field(default_factory=dict)
+    steps: dict[tuple[float, float], AtStep] = field(default_factory=dict)
 
     def is_possible(self, theta: Floats) -> bool:
         """Whether hyperpriors leave anything there."""
         return _LOWEST < theta[0] - np.log(self.model.step_scale) < _HIGHEST and is_possible(theta[1:])
 
     def _at_step(self, log_step: float, start: Sites | None) -> AtStep | None:
-        if log_step not in self.steps:
+        key = log_step, self.model.jumps
+        if key not in self.steps:
             places = self.model.places(float(np.exp(log_step)), self.common)
             result = places.propagated(self.theta, start)
             if result is None:
                 return None
             told = Told.of(places, self.theta, result)
             known = self.model.common_walk.posterior(told.precision, told.linear)
-            self.steps[log_step] = AtStep(places=places, told=told, known=known, sites=result.sites)
-        return self.steps[log_step]
+            self.steps[key] = AtStep(places=places, told=told, known=known, sites=result.sites)
+        return self.steps[key]
 
     def at(self, theta: Floats, near: PanelPoint | None) -> PanelPoint | None:
         """Propagate at one point, from what is known next to it."""
@@ -136,6 +145,7 @@ class PanelLattice:
         log_evidence = result.log_evidence + at.places.log_scale + at.told.offset + at.known.log_integral
         return PanelPoint(
             theta=theta,
+            jumps=self.model.jumps,
             log_weight=log_evidence + self.model.log_prior(theta),
             log_z=tilted.log_z,
             outlying=tilted.share[1] if len(tilted.share) > 1 else np.zeros(self.model.n_series),

@@ -143,6 +143,10 @@ class StepKernel:
     of_offset: Floats
     between: BetweenPoints | None = None
 
+    def of_seven_digits(self) -> StepKernel:
+        """Return the same with matrices of float32: messages of that kind stay what they are."""
+        return replace(self, normal=self.normal.astype(np.float32), jump=self.jump.astype(np.float32))
+
     @property
     def whole(self) -> Floats:
         """Both kinds of steps."""

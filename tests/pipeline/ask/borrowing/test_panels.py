@@ -63,11 +63,14 @@ def test_it_says_what_borrowed_from_what(answer: PanelPosterior) -> None:
     assert f"{N} series of {N * MONTHS} cells walk over month, in the order of months" in said
     assert f"places have neighbours by county, {len(LINKED)} pairs; 8 cells of islands borrow" in said
     assert "steps of all together" in said
+    assert "share of places' steps that are jumps 0.0" in said
+    assert "too small" not in said
     assert "is the map's, slope on log(1 + size)" in said
     assert "by expectation propagation with the exact likelihood of each cell" in said
     prior = str(answer.prior)
     assert "a smooth field over neighbours by county (BYM2) and parts of places' own, 5 % of them" in prior
     assert "0.99 Normal(0, s^2) + 0.01 Laplace(0, 1)" in prior
+    assert "share of jumps of places integrated over 0.0003, 0.001, 0.003, 0.01, 0.03, equally" in prior
     assert answer.population == "contaminated"
     assert answer.islands == tuple(range((N - 1) * MONTHS, N * MONTHS))
     (row,) = populations(answer)

@@ -16,7 +16,7 @@ from suffice.pipeline.math.engines.pooled.field_map import FieldMap
 from suffice.pipeline.math.engines.pooled.hyperpriors import LevelsPrior, LocationPrior
 from suffice.pipeline.math.engines.pooled.jump_sets import JUMP_VARIANCE, jump_sets
 from suffice.pipeline.math.engines.pooled.normal import NormalPopulation
-from suffice.pipeline.math.engines.pooled.panel import PanelModel, Told
+from suffice.pipeline.math.engines.pooled.panel import PanelModel, Told, common_at
 from suffice.pipeline.math.engines.pooled.panel_chains import panel_blocks
 from suffice.pipeline.math.engines.pooled.panel_common import CommonWalk
 from suffice.pipeline.math.engines.pooled.series import CellsInOrder
@@ -128,6 +128,29 @@ def model() -> tuple[PanelModel, Floats, Floats]:
         values,
         np.where(is_seen, sd**-2.0, 0.0),
     )
+
+
+def test_a_common_walk_that_leaves_its_tables_is_not_followed_on_them(
+    model: tuple[PanelModel, Floats, Floats],
+) -> None:
+    """Of cells that lie 5 higher at the last time, where tables go .6 beyond a walk of 0."""
+    panel, values, tau = model
+    is_seen = tau.ravel() > 0.0
+    lifted = values + 5.0 * (np.arange(TIMES) == TIMES - 1)
+    source = NormalCells(lifted.ravel()[is_seen], np.full(int(np.sum(is_seen)), 0.3))
+    cell = np.where(is_seen, np.cumsum(is_seen) - 1, -1).reshape(N, TIMES)
+    cells = CellsInOrder(sources=((source, np.arange(source.n_cells)),), cell=cell)
+    points = Points(centre=np.zeros(N), spacing=0.08, reach=np.full(N, 90))
+    walk = replace(panel.common_walk, scale=3.0)
+    far = replace(panel, blocks=panel_blocks(cells, points, np.zeros(TIMES)), common_walk=walk)
+    assert 0.6 < far.reach < 1.0
+    places, _, common = common_at(far, STEP, THETA, np.zeros(TIMES))
+    assert np.max(np.abs(common)) > far.reach
+    assert np.all(np.abs(places.common) < far.reach)
+    # Newton's method by itself goes to 480 from there.
+    wide = replace(far, blocks=panel_blocks(cells, points, np.full(TIMES, 6.0)))
+    common = common_at(wide, STEP, THETA, common_at(wide, STEP, THETA, np.zeros(TIMES))[2])[2]
+    assert common[TIMES - 1] - np.mean(common[:-1]) == pytest.approx(5.0, abs=1.0)
 
 
 def dense_panel(level_precision: float) -> Floats:
