@@ -197,6 +197,15 @@ def asks_of_totals(page: Page, release: suffice.Release) -> None:
     page.locator(".explorer-tree .leaf").nth(1).wait_for()
     assert page.locator(".explorer-tree .numbers strong").all_text_contents() == shown
     assert page.get_by_label("Leaves are drawn from").input_value() == "zero-inflated"
+    names = page.locator(".explorer-node").evaluate_all("nodes => nodes.map((node) => node.ariaLabel)")
+    assert [name.split(":")[0] for name in names] == ["whole", "CA", "NY", "NY-0", "NY-1", "TX"]
+    # Nodes that the tree lacks would take the place of those that are opened later.
+    lacking = "".join(f"&tree.open=1+lacking-{node}" for node in range(40))
+    page.evaluate("hash => { location.hash = hash; }", f"#explorer&tree.name=waits{lacking}&part=tree")
+    page.locator(".explorer-answers:not(.is-working) .hint", has_text="Leaves: contaminated").wait_for()
+    page.locator(".explorer-tree .fold", has_text="TX").click()
+    assert "lacking" not in page.url
+    assert "tree.open=1+TX" in page.url
 
 
 def numbers(text: str) -> list[float]:

@@ -458,6 +458,9 @@ class CountTree:
         is_below = np.zeros(self.tree.n_leaves, np.int64)
         for level, keys in nodes.items():
             place = self._place(level)
+            if isinstance(keys, str):
+                message = f"a roll-up is of a list of keys by level: of {level} there is one text"
+                raise UsageError(message)
             wanted = [node for node, key in enumerate(self.tree.keys[place]) if key in set(keys)]
             if unknown := set(keys) - set(self.tree.keys[place]):
                 message = f"the level {level} has no key {min(unknown)!r}"

@@ -17,6 +17,8 @@ import { hasPosterior } from "../src/release.js";
 
 export const MARK = "#explorer&";
 export const MASS = 0.95;
+/** What intervals may hold, as a form asks for it. */
+export const [LEAST_MASS, MOST_MASS] = [0.001, 0.999];
 /** The parts beside parameters; in an address their fields begin with their names. */
 export const [TREES, COLUMNS] = ["tree", "column"];
 /** The field that says which part was asked last. */
@@ -73,7 +75,7 @@ export function fromHash(hash, page, base) {
     versus: page.groups.length > 0 ? versus : null,
     prior: (fields.get("prior") ?? "").slice(0, 2000),
     nPrior: (fields.get("n-prior") ?? "").slice(0, 200),
-    mass: mass > 0 && mass < 1 ? mass : base.mass,
+    mass: isMass(mass) ? mass : base.mass,
     shown: fields.get("show") ?? "",
     whole: fields.get("whole") === "yes",
     together: fields.get("together") === "yes",
@@ -91,7 +93,7 @@ export function treeFromHash(hash, page, populations) {
     where: placeFrom(fields, tree.groups),
     component: oneOf(components, fields.get("counted"), first),
     population: oneOf(populations, fields.get("leaves"), populations[0]),
-    mass: shareOr(fields.get("mass"), MASS),
+    mass: massOr(fields.get("mass"), MASS),
     opened: fields.getAll("open").slice(0, MOST_OPEN),
   };
 }
@@ -119,7 +121,7 @@ export function columnFromHash(hash, page, kinds) {
     of: oneOf(kinds, fields.get("of"), kinds[0]),
     level: shareOr(fields.get("level"), 0.5),
     least: least !== null && least.trim() !== "" && Number.isFinite(Number(least)) ? Number(least) : null,
-    mass: shareOr(fields.get("mass"), MASS),
+    mass: massOr(fields.get("mass"), MASS),
     prior: (fields.get("prior") ?? "").slice(0, 2000),
     whole: fields.get("whole") === "yes",
   };
@@ -189,6 +191,16 @@ function oneOf(values, value, otherwise) {
 function shareOr(text, otherwise) {
   const share = Number(text);
   return share > 0 && share < 1 ? share : otherwise;
+}
+
+/** Whether a form takes the mass: with more, 100 % would be said. */
+function isMass(mass) {
+  return mass >= LEAST_MASS && mass <= MOST_MASS;
+}
+
+function massOr(text, otherwise) {
+  const mass = Number(text);
+  return isMass(mass) ? mass : otherwise;
 }
 
 /** The keys of a cell by group column. */

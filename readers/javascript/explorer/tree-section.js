@@ -52,6 +52,7 @@ export function treeSection(page, reader) {
   const bounds = element("p", {});
   const list = element("div", { class: "explorer-tree" });
   const after = element("div", { class: "explorer-lines" });
+  const elsewhere = element("div", { class: "explorer-lines" });
   const answered = element("div", { class: "explorer-answers" }, headline, contradictions, bounds, list, after);
   const complaint = element("div", { role: "status" });
   const ask = latest(answered, complaint);
@@ -91,6 +92,8 @@ export function treeSection(page, reader) {
     component.show(asked.component);
     population.show(asked.population);
     mass.show(Number((asked.mass * 100).toPrecision(12)));
+    // Also where this reader refuses: Python may work it out.
+    replace(elsewhere, sameElsewhere(...linesOf(page, asked)));
     const { name, where, population: of } = asked;
     ask((pause) => reader.tree(name, { where, population: of }, pause), show);
   }
@@ -99,7 +102,8 @@ export function treeSection(page, reader) {
     const { component: name, mass: within } = asked;
     const nodes = nodesOf(page, found, name, within);
     const [root] = nodes[0];
-    const [least, most] = [element("strong", {}, numberOf(root.lower)), element("strong", {}, numberOf(root.upper))];
+    forgetUnknown(opened, nodes);
+    const [least, most] = [element("strong", {}, root.number(root.lower)), element("strong", {}, root.number(root.upper))];
     replace(headline, `With ${percent(within)} probability, ${page.words.statistic(asked.name)} `, ...saidOf(found, least, most));
     replace(contradictions, contradictionsOf(nodes, found.unit));
     replace(bounds, found.unit.notes.join(" "));
@@ -109,7 +113,6 @@ export function treeSection(page, reader) {
       after,
       found.notes.filter((note) => !found.unit.notes.includes(note)).map((note) => element("p", { class: "hint" }, note)),
       element("p", { class: "hint" }, found.unit.isTotal ? HOW_TOTALS : HOW_COUNTS),
-      sameElsewhere(...linesOf(page, asked)),
     );
   }
 
@@ -120,7 +123,7 @@ export function treeSection(page, reader) {
     return ["has ", least, " to ", most, components.length > 1 ? ` records of ${page.words.value(asked.name, asked.component)}.` : " records."];
   }
 
-  return { title: "Explore the trees", lead: LEAD, node: element("div", { class: "explorer-body" }, form, element("div", { class: "explorer-right" }, complaint, answered)) };
+  return { title: "Explore the trees", lead: LEAD, node: element("div", { class: "explorer-body" }, form, element("div", { class: "explorer-right" }, complaint, answered, elsewhere)) };
 }
 
 const LEAD =
@@ -136,8 +139,8 @@ const HOW_TOTALS =
   "all of them alike. Ends of intervals are those of Python and of the command line.";
 
 /** A count, or a total, as people read it: without places that its noise does not have. */
-function numberOf(value) {
-  return Math.abs(value) >= 100 ? whole(Math.round(value)) : brief(value, 4);
+function numberOf(value, step) {
+  return step >= 1 || Math.abs(value) >= 100 ? whole(Math.round(value)) : brief(value, 4);
 }
 
 /** All nodes of one component, level by level, each with its numbers and its children. */
@@ -149,6 +152,7 @@ function nodesOf(page, tree, component, mass) {
       name: levels[level],
       key,
       label: page.words.key(levels[level], key),
+      number: (value) => numberOf(value, tree.unit.size),
       children: [],
       ...tree.summary(component, level, node, mass),
       ...tree.released(component, level, node),
@@ -156,6 +160,16 @@ function nodesOf(page, tree, component, mass) {
   );
   parents.forEach((of, level) => of.forEach((parent, node) => nodes[level][parent].children.push(nodes[level + 1][node])));
   return nodes;
+}
+
+function idOf({ level, key }) {
+  return `${level} ${key}`;
+}
+
+/** Nodes that stand open, without those that an address named and that the tree lacks. */
+function forgetUnknown(opened, nodes) {
+  const known = new Set(nodes.slice(0, -1).flat().map(idOf));
+  for (const id of opened) if (!known.has(id)) opened.delete(id);
 }
 
 function nameOf({ level, name, label }) {
@@ -222,7 +236,7 @@ function rangeOf(nodes, ...others) {
 
 function row(node, range, nodes, folds) {
   const { opened, keep } = folds;
-  const id = `${node.level} ${node.key}`;
+  const id = idOf(node);
   const item = element("li", {});
   const isInner = node.children.length > 0;
   const inside = element("div", { class: "children" });
@@ -230,7 +244,10 @@ function row(node, range, nodes, folds) {
     ? element("button", { type: "button", class: "fold", "aria-expanded": "false", click: () => toggled(toggle.getAttribute("aria-expanded") !== "true") }, nameOf(node))
     : element("span", { class: "leaf" }, nameOf(node));
   const differs = node.below !== null && node.below !== node.released;
-  const said = [`released ${numberOf(node.released)}`, node.below === null ? null : `below it ${numberOf(node.below)}`];
+  const { number } = node;
+  const [lower, upper] = [number(node.lower), number(node.upper)];
+  const said = [element("span", {}, `released ${number(node.released)}${node.below === null ? "" : ","}`)];
+  if (node.below !== null) said.push(" ", element("span", {}, `below it ${number(node.below)}`));
   item.append(
     element(
       "div",
@@ -238,8 +255,8 @@ function row(node, range, nodes, folds) {
       element("div", { class: "name" }, toggle),
       picture(node, range),
       element("div", { class: "numbers" },
-        element("strong", {}, node.lower === node.upper ? numberOf(node.lower) : `${numberOf(node.lower)} to ${numberOf(node.upper)}`),
-        element("span", { class: differs || node.released < 0 ? "said contradicts" : "said" }, said.filter(Boolean).join(", "))),
+        element("strong", {}, lower === upper ? lower : `${lower} to ${upper}`),
+        element("span", { class: differs || node.released < 0 ? "said contradicts" : "said" }, ...said)),
     ),
     inside,
   );
@@ -259,12 +276,13 @@ function row(node, range, nodes, folds) {
 }
 
 /** The interval of a node on the scale of its siblings, with what was released. */
-function picture({ lower, upper, mean, released, below, label }, [low, high]) {
+function picture(node, [low, high]) {
+  const { lower, upper, mean, released, below, number } = node;
   const x = (value) => 8 + ((value - low) / (high - low)) * (WIDTH - 16);
   const middle = HEIGHT / 2;
   return svg(
     "svg",
-    { class: "explorer-node", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": `${label}: ${numberOf(lower)} to ${numberOf(upper)}, released ${numberOf(released)}` },
+    { class: "explorer-node", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": `${nameOf(node)}: ${number(lower)} to ${number(upper)}, released ${number(released)}` },
     low <= 0 ? svg("line", { class: "zero", x1: x(0), x2: x(0), y1: 0, y2: HEIGHT }) : null,
     svg("line", { class: "interval", x1: x(lower) - 1, x2: x(upper) + 1, y1: middle, y2: middle }),
     svg("line", { class: "mean", x1: x(mean), x2: x(mean), y1: middle - 6, y2: middle + 6 }),

@@ -108,6 +108,10 @@ test("reads the trees of a release", async () => {
   assert.throws(() => release.tree("daily"), { code: "cell" });
   assert.throws(() => release.tree("flights", { where: { origin: "JFK" } }), { code: "cell" });
   assert.throws(() => release.tree("nothing"), { code: "statistic" });
+  for (const nodes of [undefined, {}, { origin: "EWR" }, { origin: ["ewr"] }]) {
+    assert.throws(() => tree.rollUp(nodes), { name: "ReleaseError" });
+  }
+  for (const of of [[], "true", null]) assert.throws(() => tree.ratio("true", "origin", { of }), { code: "usage" });
 });
 
 /** How far the rows of a tree are from those stated, in units of the tolerance; Infinity where an end differs. */

@@ -33,6 +33,7 @@ tree_share <- function(tree, level, above = NULL, mass = 0.95, draws = 2000, com
 #' The part that a component has in several, by default in all.
 tree_ratio <- function(tree, component, level, of = names(tree$posteriors), mass = 0.95, draws = 2000, rng = stats::runif) {
   place <- .tree_place(tree, level)
+  if (!length(of)) .usage("a ratio is of components, one at least")
   names <- unique(c(.tree_component(tree, component), vapply(of, function(name) .tree_component(tree, name), "")))
   drawn <- lapply(stats::setNames(names, names), function(name) .whole_draws(tree, draws, name, rng, least = 2)[[place]])
   .node_summaries(tree, component, place, drawn[[component]] / Reduce(`+`, drawn[of]), mass)
@@ -49,6 +50,7 @@ tree_rank_probabilities <- function(tree, level, within = 1, component = NULL, d
 }
 
 .tree_place <- function(tree, level) {
+  if (!inherits(tree, "suffice_tree")) .usage("ask a tree: what release_tree() gave")
   place <- match(level, tree$levels)
   if (length(place) != 1 || is.na(place)) .usage("the tree has the levels ", paste(.shown(tree$levels), collapse = ", "))
   place

@@ -2,6 +2,8 @@
 
 .POPULATIONS <- c("contaminated", .ZERO_INFLATED, "negative-binomial", .RECIPROCAL)
 .ROUNDED <- 1e-11
+# Chances may be off by so much before it is said.
+.WORTH_SAYING <- 1e-3
 
 # The joint posterior of a tree: marginals mixed over points, and what draws need.
 .tree_posterior <- function(tree, population) {
@@ -170,13 +172,23 @@ as.data.frame.suffice_tree <- function(x, row.names = NULL, optional = FALSE, ma
       )
     }
   }
-  do.call(rbind, rows)
+  table <- do.call(rbind, rows)
+  # Names of rows that `numbers` has would tell nothing.
+  rownames(table) <- row.names
+  table
+}
+
+# What has to be said beside the numbers.
+.tree_notes <- function(tree) {
+  error <- max(vapply(tree$posteriors, `[[`, 0, "error"))
+  weights <- "Weights of the population's mean and spread may be off by %s in all, by the rule that integrates over them: chances of counts by no more."
+  c(.unit_notes(tree$unit), if (error > .WORTH_SAYING) sprintf(weights, format(error, digits = 1)))
 }
 
 print.suffice_tree <- function(x, ...) {
   what <- if (is.null(x$unit$upper)) "counts" else "totals"
   cat(what, " of ", paste(x$levels, collapse = ", "), "; leaves: ", x$population, "\n", sep = "")
-  cat(.unit_notes(x$unit), sep = "\n")
+  writeLines(.tree_notes(x))
   shown <- as.data.frame(x)
   print(utils::head(shown, 20), row.names = FALSE, digits = 3)
   if (nrow(shown) > 20) cat("... and", nrow(shown) - 20, "more: as.data.frame()\n")
@@ -192,6 +204,7 @@ tree_draws <- function(tree, n, component = NULL, rng = stats::runif) {
 
 .whole_draws <- function(tree, n, component, rng, least = 1) {
   if (!is.numeric(n) || length(n) != 1 || is.na(n) || n < least || n != round(n)) .usage("draws: a whole number from ", least, " on")
+  if (!is.function(rng)) .usage("rng: a function that gives so many numbers between 0 and 1")
   posterior <- tree$posteriors[[component]]
   drawn <- lapply(tree$keys, function(keys) matrix(0, n, length(keys), dimnames = list(NULL, keys)))
   # A draw has a point of its own.

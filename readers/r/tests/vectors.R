@@ -200,6 +200,7 @@ for (name in c("trees", "trees-of-totals")) {
   for (stated in read_json(file.path(vectors, "valid", name, "expected.json"))$trees) {
     tree <- release_tree(releases[[name]], stated$tree, stated$where)
     found <- as.data.frame(tree, mass = stated$mass)
+    if (!identical(rownames(found), as.character(seq_len(nrow(found))))) complain("rows of a tree have names: ", stated$tree)
     # Rows are by component here, and by level there.
     found <- found[order(match(found$level, tree$levels), match(found$component, names(tree$posteriors))), ]
     if (!(off_rows(found, stated) <= 1)) complain("the tree ", stated$tree, ": ", off_rows(found, stated), " times the tolerance")
@@ -240,7 +241,7 @@ if (!near(ends$mean, exhausted$first_and_last$mean, exhausted$first_and_last$sd)
 if (near(tree_roll_up(tree, list(leaf = c("a", "b")), draws = n_drawn)$mean, exhausted$first_and_last$mean, exhausted$first_and_last$sd)) complain("a roll-up of other leaves is not told")
 halves <- function(n) rep(0.5, n)
 if (!identical(tree_draws(tree, 2, rng = halves)$leaf[1, ], tree_draws(tree, 2, rng = halves)$leaf[2, ])) complain("draws do not use the rng")
-for (refused in list(quote(tree_share(tree, "all")), quote(tree_roll_up(tree, list(leaf = "d"))), quote(tree_rank_probabilities(tree, "leaf", within = 4)))) {
+for (refused in list(quote(tree_share(tree, "all")), quote(tree_roll_up(tree, list(leaf = "d"))), quote(tree_rank_probabilities(tree, "leaf", within = 4)), quote(tree_share(tree, "leaf", rng = 1)), quote(tree_ratio(tree, "true", "leaf", of = character())), quote(tree_share(list(), "leaf")))) {
   if (refusal_of(eval(refused)) == "") complain("is not refused: ", deparse(refused))
 }
 

@@ -150,6 +150,7 @@ export class CountTree {
   /** The part that a component has in several, by default in all, from joint draws: rows as of `table`. */
   ratio(component, level, { of = this.components, mass = MASS, draws = DRAWS, rng = 1 } = {}) {
     const place = this.place(level);
+    if (!(Array.isArray(of) && of.length > 0)) throw new ReleaseError("usage", "a ratio is of a list of components, one at least");
     const random = uniforms(rng);
     const names = [...new Set([this.component(component), ...of.map((name) => this.component(name))])];
     const drawn = new Map(names.map((name) => [name, this.drawn(name, checkedDraws(draws), random)]));
@@ -196,8 +197,9 @@ export class CountTree {
   leavesBelow(nodes) {
     const last = this.levels.length - 1;
     const isBelow = new Set();
-    for (const [level, keys] of Object.entries(nodes)) {
+    for (const [level, keys] of Object.entries(nodes ?? {})) {
       const place = this.place(level);
+      if (!Array.isArray(keys)) throw new ReleaseError("usage", `a roll-up is of a list of keys by level: of ${shown(level)} there is none`);
       const wanted = new Set(keys.map((key) => this.node(place, key)));
       this.keys[last].forEach((_, leaf) => wanted.has(this.ancestor(leaf, last, place)) && isBelow.add(leaf));
     }

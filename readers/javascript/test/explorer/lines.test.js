@@ -82,7 +82,7 @@ test("a question survives its address", () => {
 });
 
 test("an address that asks what is not there changes nothing", () => {
-  for (const hash of ["", "#top", "#explorer&statistic=none&cell=no&cell=1&mass=7", "#explorer&cell=%ff"]) {
+  for (const hash of ["", "#top", "#explorer&statistic=none&cell=no&cell=1&mass=7", "#explorer&mass=0.9999999999999999", "#explorer&mass=1e-300", "#explorer&cell=%ff"]) {
     assert.deepEqual(fromHash(hash, page, question), question);
   }
 });
@@ -119,7 +119,7 @@ test("questions of a tree and of a column survive an address, each beside the ot
 test("an address that asks a part for what is not there asks what a page opens with", () => {
   const tree = { name: "ill", where: {}, component: "true", population: "contaminated", mass: 0.95, opened: [] };
   const column = { name: "delay", where: { origin: HOSTILE[0] }, of: "law", level: 0.5, least: null, mass: 0.95, prior: "", whole: false };
-  for (const hash of ["", "#top", "#explorer&tree.name=none&tree.counted=x&tree.leaves=flat&tree.mass=2&column.key=no&column.of=x&column.least=x&column.level=1"]) {
+  for (const hash of ["", "#top", "#explorer&tree.name=none&tree.counted=x&tree.leaves=flat&tree.mass=2&column.key=no&column.of=x&column.least=x&column.level=1", "#explorer&tree.mass=0.9999999999999999&column.mass=1e-300"]) {
     assert.deepEqual(treeFromHash(hash, parts, POPULATIONS), tree);
     assert.deepEqual(columnFromHash(hash, parts, KINDS), column);
   }

@@ -1,6 +1,6 @@
 // The explorer of a release's page. Made by `npm run build` in readers/javascript: change the sources, not this.
 // sources: explorer/answering.js explorer/answers.js explorer/axis.js explorer/column-picture.js explorer/column-section.js explorer/combobox.js explorer/contrast.js explorer/count-control.js explorer/dom.js explorer/downloads.js explorer/explorer.js explorer/fields.js explorer/form.js explorer/lines.js explorer/main.js explorer/moments.js explorer/numbers.js explorer/page-data.js explorer/parts.js explorer/picture.js explorer/pool.js explorer/preparing.js explorer/prior-control.js explorer/priors.js explorer/reading.js explorer/released.js explorer/scales.js explorer/state.js explorer/tables.js explorer/tree-section.js explorer/words.js src/about.js src/blocks.js src/bytes.js src/canonical_json.js src/clipped.js src/clipping.js src/cone_noise.js src/conflict.js src/counts.js src/domains.js src/errors.js src/exact.js src/families.js src/histogram/bins.js src/histogram/column.js src/histogram/emission.js src/histogram/grid.js src/histogram/posterior.js src/histogram/prior.js src/histogram/walk.js src/index.js src/intervals.js src/likelihood.js src/line.js src/manifest.js src/parquet.js src/plan.js src/plan_values.js src/posterior.js src/priors.js src/publication.js src/published_likelihood.js src/published_table.js src/random.js src/reading.js src/release.js src/rules.js src/samples.js src/signature.js src/special.js src/tabulated.js src/thrift.js src/totals.js src/tree/count_tree.js src/tree/fft.js src/tree/hyperparameters.js src/tree/key_tree.js src/tree/matrices.js src/tree/messages.js src/tree/passes.js src/tree/populations.js src/tree/posterior.js src/tree/released_tree.js src/tree/unit.js
-// sha256: 6d8f0b06e17881416ba5cf292766d55fbec873dde1680ad442960f9d4b35baa3
+// sha256: 00355f7e093b986c8694b950e0a691587eae31c4152fcb8730b2fc437bc1c89f
 (() => {
   // explorer/contrast.js
   var TAIL = 1e-8;
@@ -5615,6 +5615,7 @@
     /** The part that a component has in several, by default in all, from joint draws: rows as of `table`. */
     ratio(component2, level, { of: of2 = this.components, mass = MASS2, draws = DRAWS2, rng = 1 } = {}) {
       const place = this.place(level);
+      if (!(Array.isArray(of2) && of2.length > 0)) throw new ReleaseError("usage", "a ratio is of a list of components, one at least");
       const random = uniforms(rng);
       const names = [.../* @__PURE__ */ new Set([this.component(component2), ...of2.map((name) => this.component(name))])];
       const drawn = new Map(names.map((name) => [name, this.drawn(name, checkedDraws(draws), random)]));
@@ -5657,8 +5658,9 @@
     leavesBelow(nodes) {
       const last = this.levels.length - 1;
       const isBelow = /* @__PURE__ */ new Set();
-      for (const [level, keys] of Object.entries(nodes)) {
+      for (const [level, keys] of Object.entries(nodes ?? {})) {
         const place = this.place(level);
+        if (!Array.isArray(keys)) throw new ReleaseError("usage", `a roll-up is of a list of keys by level: of ${shown(level)} there is none`);
         const wanted = new Set(keys.map((key) => this.node(place, key)));
         this.keys[last].forEach((_, leaf) => wanted.has(this.ancestor(leaf, last, place)) && isBelow.add(leaf));
       }
@@ -6640,6 +6642,7 @@
   // explorer/state.js
   var MARK = "#explorer&";
   var MASS3 = 0.95;
+  var [LEAST_MASS2, MOST_MASS] = [1e-3, 0.999];
   var [TREES, COLUMNS] = ["tree", "column"];
   var PART = "part";
   var MOST_OPEN = 40;
@@ -6687,7 +6690,7 @@
       versus: page.groups.length > 0 ? versus : null,
       prior: (fields.get("prior") ?? "").slice(0, 2e3),
       nPrior: (fields.get("n-prior") ?? "").slice(0, 200),
-      mass: mass > 0 && mass < 1 ? mass : base.mass,
+      mass: isMass(mass) ? mass : base.mass,
       shown: fields.get("show") ?? "",
       whole: fields.get("whole") === "yes",
       together: fields.get("together") === "yes"
@@ -6703,7 +6706,7 @@
       where: placeFrom(fields, tree.groups),
       component: oneOf(components, fields.get("counted"), first),
       population: oneOf(populations, fields.get("leaves"), populations[0]),
-      mass: shareOr(fields.get("mass"), MASS3),
+      mass: massOr(fields.get("mass"), MASS3),
       opened: fields.getAll("open").slice(0, MOST_OPEN)
     };
   }
@@ -6727,7 +6730,7 @@
       of: oneOf(kinds, fields.get("of"), kinds[0]),
       level: shareOr(fields.get("level"), 0.5),
       least: least !== null && least.trim() !== "" && Number.isFinite(Number(least)) ? Number(least) : null,
-      mass: shareOr(fields.get("mass"), MASS3),
+      mass: massOr(fields.get("mass"), MASS3),
       prior: (fields.get("prior") ?? "").slice(0, 2e3),
       whole: fields.get("whole") === "yes"
     };
@@ -6780,6 +6783,13 @@
   function shareOr(text, otherwise) {
     const share3 = Number(text);
     return share3 > 0 && share3 < 1 ? share3 : otherwise;
+  }
+  function isMass(mass) {
+    return mass >= LEAST_MASS2 && mass <= MOST_MASS;
+  }
+  function massOr(text, otherwise) {
+    const mass = Number(text);
+    return isMass(mass) ? mass : otherwise;
   }
   function whereOf(page, keys) {
     return Object.fromEntries(page.groups.map(({ column }, index) => [column, keys[index]]));
@@ -8931,6 +8941,7 @@
     const bounds3 = element("p", {});
     const list = element("div", { class: "explorer-tree" });
     const after = element("div", { class: "explorer-lines" });
+    const elsewhere = element("div", { class: "explorer-lines" });
     const answered = element("div", { class: "explorer-answers" }, headline, contradictions, bounds3, list, after);
     const complaint = element("div", { role: "status" });
     const ask = latest(answered, complaint);
@@ -8966,6 +8977,7 @@
       component2.show(asked.component);
       population.show(asked.population);
       mass.show(Number((asked.mass * 100).toPrecision(12)));
+      replace(elsewhere, sameElsewhere(...linesOf3(page, asked)));
       const { name, where, population: of2 } = asked;
       ask((pause) => reader.tree(name, { where, population: of2 }, pause), show);
     }
@@ -8973,7 +8985,8 @@
       const { component: name, mass: within2 } = asked;
       const nodes = nodesOf(page, found, name, within2);
       const [root2] = nodes[0];
-      const [least, most] = [element("strong", {}, numberOf(root2.lower)), element("strong", {}, numberOf(root2.upper))];
+      forgetUnknown(opened, nodes);
+      const [least, most] = [element("strong", {}, root2.number(root2.lower)), element("strong", {}, root2.number(root2.upper))];
       replace(headline, `With ${percent(within2)} probability, ${page.words.statistic(asked.name)} `, ...saidOf(found, least, most));
       replace(contradictions, contradictionsOf(nodes, found.unit));
       replace(bounds3, found.unit.notes.join(" "));
@@ -8982,8 +8995,7 @@
       replace(
         after,
         found.notes.filter((note) => !found.unit.notes.includes(note)).map((note) => element("p", { class: "hint" }, note)),
-        element("p", { class: "hint" }, found.unit.isTotal ? HOW_TOTALS : HOW_COUNTS),
-        sameElsewhere(...linesOf3(page, asked))
+        element("p", { class: "hint" }, found.unit.isTotal ? HOW_TOTALS : HOW_COUNTS)
       );
     }
     function saidOf({ unit, components }, least, most) {
@@ -8991,13 +9003,13 @@
       if (unit.isTotal) return ["has a total of ", least, " to ", most, named ? ` ${named}.` : "."];
       return ["has ", least, " to ", most, components.length > 1 ? ` records of ${page.words.value(asked.name, asked.component)}.` : " records."];
     }
-    return { title: "Explore the trees", lead: LEAD2, node: element("div", { class: "explorer-body" }, form2, element("div", { class: "explorer-right" }, complaint, answered)) };
+    return { title: "Explore the trees", lead: LEAD2, node: element("div", { class: "explorer-body" }, form2, element("div", { class: "explorer-right" }, complaint, answered, elsewhere)) };
   }
   var LEAD2 = "Counts and totals that were released level by level contradict each other. Open a node to see those below it: what was released, and what it can have been, given all of the tree.";
   var HOW_COUNTS = "All counts are inferred together, each tree of a category by itself: whole numbers, never negative, that add up in every draw. Ends of intervals are those of Python and of the command line.";
   var HOW_TOTALS = "All totals are inferred together: never negative, and they add up in every draw. What lies above the bound is missing from all of them alike. Ends of intervals are those of Python and of the command line.";
-  function numberOf(value) {
-    return Math.abs(value) >= 100 ? whole(Math.round(value)) : brief(value, 4);
+  function numberOf(value, step) {
+    return step >= 1 || Math.abs(value) >= 100 ? whole(Math.round(value)) : brief(value, 4);
   }
   function nodesOf(page, tree, component2, mass) {
     const { levels, keys, parents } = tree;
@@ -9007,6 +9019,7 @@
         name: levels[level],
         key,
         label: page.words.key(levels[level], key),
+        number: (value) => numberOf(value, tree.unit.size),
         children: [],
         ...tree.summary(component2, level, node, mass),
         ...tree.released(component2, level, node)
@@ -9014,6 +9027,13 @@
     );
     parents.forEach((of2, level) => of2.forEach((parent, node) => nodes[level][parent].children.push(nodes[level + 1][node])));
     return nodes;
+  }
+  function idOf({ level, key }) {
+    return `${level} ${key}`;
+  }
+  function forgetUnknown(opened, nodes) {
+    const known = new Set(nodes.slice(0, -1).flat().map(idOf));
+    for (const id of opened) if (!known.has(id)) opened.delete(id);
   }
   function nameOf2({ level, name, label: label2 }) {
     return level === 0 ? name : label2;
@@ -9068,13 +9088,16 @@
   }
   function row3(node, range, nodes, folds) {
     const { opened, keep } = folds;
-    const id = `${node.level} ${node.key}`;
+    const id = idOf(node);
     const item = element("li", {});
     const isInner = node.children.length > 0;
     const inside2 = element("div", { class: "children" });
     const toggle = isInner ? element("button", { type: "button", class: "fold", "aria-expanded": "false", click: () => toggled(toggle.getAttribute("aria-expanded") !== "true") }, nameOf2(node)) : element("span", { class: "leaf" }, nameOf2(node));
     const differs2 = node.below !== null && node.below !== node.released;
-    const said = [`released ${numberOf(node.released)}`, node.below === null ? null : `below it ${numberOf(node.below)}`];
+    const { number: number2 } = node;
+    const [lower, upper] = [number2(node.lower), number2(node.upper)];
+    const said = [element("span", {}, `released ${number2(node.released)}${node.below === null ? "" : ","}`)];
+    if (node.below !== null) said.push(" ", element("span", {}, `below it ${number2(node.below)}`));
     item.append(
       element(
         "div",
@@ -9084,8 +9107,8 @@
         element(
           "div",
           { class: "numbers" },
-          element("strong", {}, node.lower === node.upper ? numberOf(node.lower) : `${numberOf(node.lower)} to ${numberOf(node.upper)}`),
-          element("span", { class: differs2 || node.released < 0 ? "said contradicts" : "said" }, said.filter(Boolean).join(", "))
+          element("strong", {}, lower === upper ? lower : `${lower} to ${upper}`),
+          element("span", { class: differs2 || node.released < 0 ? "said contradicts" : "said" }, ...said)
         )
       ),
       inside2
@@ -9103,12 +9126,13 @@
     if (isInner && (opened.has(id) || node.level === 0)) fold(true);
     return item;
   }
-  function picture({ lower, upper, mean, released, below, label: label2 }, [low, high]) {
+  function picture(node, [low, high]) {
+    const { lower, upper, mean, released, below, number: number2 } = node;
     const x = (value) => 8 + (value - low) / (high - low) * (WIDTH - 16);
     const middle = HEIGHT / 2;
     return svg(
       "svg",
-      { class: "explorer-node", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": `${label2}: ${numberOf(lower)} to ${numberOf(upper)}, released ${numberOf(released)}` },
+      { class: "explorer-node", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": `${nameOf2(node)}: ${number2(lower)} to ${number2(upper)}, released ${number2(released)}` },
       low <= 0 ? svg("line", { class: "zero", x1: x(0), x2: x(0), y1: 0, y2: HEIGHT }) : null,
       svg("line", { class: "interval", x1: x(lower) - 1, x2: x(upper) + 1, y1: middle, y2: middle }),
       svg("line", { class: "mean", x1: x(mean), x2: x(mean), y1: middle - 6, y2: middle + 6 }),
