@@ -86,7 +86,8 @@ def merge(
 ) -> int:  # fmt: skip
     """Merge pairs of N, S, weight, centre, scatter and squared width; how many are left, -1 if too many.
 
-    ``merged`` gets N, S, weight, scatter and centre.
+    ``merged`` gets N, S, weight, scatter, centre, and the weight times the share of a pair's variance that
+    is scatter.
     """
     whole, middle, narrowest, kept = 0.0, 0.0, np.inf, 0.0
     for i in range(number):
@@ -139,13 +140,14 @@ def merge(
             at = count
             table[key] = at
             count += 1
-            for column in range(5):
+            for column in range(6):
                 merged[at, column] = 0.0
         merged[at, 0] += w * pairs[i, 0]
         merged[at, 1] += w * pairs[i, 1]
         merged[at, 2] += w
         merged[at, 3] += w * (away * away + pairs[i, 4])
         merged[at, 4] += w * away
+        merged[at, 5] += w * pairs[i, 4] / (pairs[i, 4] + pairs[i, 5])
     for at in range(count):
         w = merged[at, 2]
         merged[at, 0] /= w
@@ -154,6 +156,7 @@ def merge(
         merged[at, 3] = max(merged[at, 3] / w - mean * mean, 0.0)
         merged[at, 4] = middle + mean
         merged[at, 2] = w / kept
+        merged[at, 5] /= kept
     return count
 
 
@@ -376,7 +379,7 @@ def _quantiles(
     longest = 1
     for cell in range(len(levels)):
         longest = max(longest, ends[cell + 1] - ends[cell])
-    parts, coarse = np.empty((longest, 4)), np.empty((longest, 5))
+    parts, coarse = np.empty((longest, 4)), np.empty((longest, 6))
     pairs = np.empty((longest, 6))
     keys, table = np.empty((longest, 2), np.int64), np.empty(1 << 16, np.int64)
     about = np.empty(4)

@@ -120,14 +120,14 @@ def resolve_nested(sums: NoisySums, update: Update, threads: int | None = None) 
 
     def batch(start: int) -> Components:
         part = slice(start, min(start + _BATCH, cells))
-        merged = np.empty((part.stop - start, kernel.MOST_MERGED, 5))
+        merged = np.empty((part.stop - start, kernel.MOST_MERGED, 6))
         kernel.resolve(
             values[part], reaches, rates, marginal.most_per_row, prior, n_prior, linear[0],
             linear[1], rules, answers[part], counts[part], merged,
         )  # fmt: skip
         count = np.maximum(counts[part], 0)
         used = merged[np.arange(kernel.MOST_MERGED) < count[:, None]]
-        n, total, weight, scatter, _ = np.ascontiguousarray(used.T)
+        n, total, weight, scatter = np.ascontiguousarray(used[:, :4].T)
         cell = np.repeat(np.arange(part.stop - start), count)
         return Components(cell=cell, n=n, total=total, weight=weight, scatter=scatter)
 

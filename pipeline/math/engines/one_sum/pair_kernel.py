@@ -59,16 +59,26 @@ _BEND = 1.25
 """Length of a panel over its distance from the pole of the prior at 0."""
 _LOG_BEND = 2.5
 """Nats that the prior's powers may rise by in a panel."""
-_WIDTHS = 1.5
-"""Standard deviations of a sum given the parameter between two nodes."""
 _FINENESS = 0.7
 """Of merging: what nodes stand for is part of their scatter, so that fewer components are enough."""
 _KEPT = 2e-7
 """Share of what the first rule has in all below which a pair is no component; moments have it."""
 
-# Of the first rule, which judges, and the second, which is kept: nodes a panel, nats of the noise that a
-# panel over N and over S spans where most of the mass is, nats below the likeliest noise that are left out.
-RULES = ((3, 1.75, 2.5, 18.0), (4, 2.0, 2.5, 22.0))
+# Of the first rule, which only judges, and those that may be kept: nodes a panel, nats of the noise that a
+# panel over N and over S spans where most of the mass is, nats below the likeliest noise that are left out,
+# and standard deviations of a sum given the parameter between two nodes.
+RULES = (
+    (3, 1.75, 2.5, 18.0, 1.5),
+    (4, 2.0, 2.5, 22.0, 1.5),
+    (4, 1.0, 1.25, 22.0, 0.75),
+    (4, 0.5, 0.6, 22.0, 0.4),
+)
+TOLERANCE = 3e-3
+"""By how much two rules may differ, in standard deviations, logs of them, and log evidence."""
+DEEP = 4.0
+"""Nats below the likeliest noise, of posterior mean: panels are chosen by the noise."""
+COARSE = 0.012
+"""Weight of a component times the share of its variance that is what its nodes stand for."""
 
 
 @inner
@@ -135,7 +145,7 @@ def _sum_up(
         prior_bends[1] = math.inf
     if b == 1.0:
         prior_bends[3] = math.inf
-    prior_bends[4] = _WIDTHS * points
+    prior_bends[4] = rule[4] * points
     whole, first, second, depth = 0.0, 0.0, 0.0, 0.0
     largest_n = 0.0
     pair, least_weight = 0, 0.0
@@ -242,6 +252,23 @@ def _sum_up(
     return pair
 
 
+@inner
+def difference(first: Floats, second: Floats) -> float:
+    """By how much two answers differ; not a number where one is none."""
+    by_mean = abs(second[0] - first[0]) / second[1]
+    by_sd = abs(math.log(second[1] / first[1]))
+    return max(by_mean, by_sd, abs(second[2] - first[2]))
+
+
+@inner
+def _coarseness(merged: Floats, count: int) -> float:
+    """Largest weight of what nodes stand for, by its share of a component's variance."""
+    coarsest = 0.0
+    for i in range(count):
+        coarsest = max(coarsest, merged[i, 5])
+    return coarsest
+
+
 def _resolve(
     values: Floats, reaches: Floats, rates: Floats, most: float, prior: Floats, n_prior: Floats,
     line: int, update: Floats, rules: Floats, answers: Floats, counts: Integers, merged: Floats,
@@ -255,17 +282,23 @@ def _resolve(
     keys, table = np.empty((MOST_PAIRS, 2), np.int64), np.empty(1 << 16, np.int64)
     for cell in range(len(values)):
         counts[cell] = -1
-        number = 0
-        for rule in range(2):
+        for rule in range(len(rules)):
+            answers[cell, 0] = answers[cell, 1]
             number = _sum_up(
                 values[cell], reaches, rates, most, prior, n_prior, line, update, rules[rule], scratch,
-                list_of_n, list_of_total, answers[cell, 0, 2] if rule == 1 else -math.inf, rule == 1, pairs,
-                answers[cell, rule],
+                list_of_n, list_of_total, answers[cell, 0, 2] if rule > 0 else -math.inf, rule > 0, pairs,
+                answers[cell, 1],
             )  # fmt: skip
-            if number < 0:
+            if number < 0 or answers[cell, 1, 4] > DEEP:
                 break
-        if number > 0:
-            counts[cell] = merge(pairs, number, _FINENESS, NEGLIGIBLE, table, keys, merged[cell])
+            if rule == 0 or not difference(answers[cell, 0], answers[cell, 1]) <= TOLERANCE:
+                continue
+            count = merge(pairs, number, _FINENESS, NEGLIGIBLE, table, keys, merged[cell])
+            if count < 0:
+                break
+            if _coarseness(merged[cell], count) <= COARSE:
+                counts[cell] = count
+                break
 
 
 _ARRAY = types.Array(types.float64, 1, "C")
