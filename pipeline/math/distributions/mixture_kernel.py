@@ -147,7 +147,8 @@ def merge(
         merged[at, 2] += w
         merged[at, 3] += w * (away * away + pairs[i, 4])
         merged[at, 4] += w * away
-        merged[at, 5] += w * pairs[i, 4] / (pairs[i, 4] + pairs[i, 5])
+        share = pairs[i, 4] / (pairs[i, 4] + pairs[i, 5])
+        merged[at, 5] += w * share * share
     for at in range(count):
         w = merged[at, 2]
         merged[at, 0] /= w
