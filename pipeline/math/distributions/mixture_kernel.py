@@ -32,11 +32,14 @@ BETA, GAMMA = range(2)
 LEVELS, POSITIONS = 96, 2048.0
 NEGLIGIBLE, _NEXT_TO_NOTHING = 5e-7, 1e-5
 _PER_SPREAD, _PER_WIDTH, _PER_OCTAVE = 24.0, 4.0, 3.0
-_ROUGHLY = 0.4
+_ROUGHLY = 0.3
 """As in ``merged``."""
-_LARGE = 4.0
+_LARGE, _ROUGHLY_LARGE = 4.0, 0.75
+"""Concentrations from which on betas are nearly normal; to a hundredth of a level, for rough quantiles."""
 _ROOT_HALF = math.sqrt(0.5)
-_NEAR, _FAR = 1e-3, 9.0
+_NEAR = 1e-3
+_FAR = 25.0
+"""Half a deviance from which on a part is all on one side."""
 _MANY = 1e7
 """Pseudo-counts from which on deviances are no differences of large numbers."""
 _ROUNDS, _TINY, _CLOSE = 3000, 1e-300, 1e-13
@@ -208,50 +211,19 @@ def _incomplete_gamma(a: float, x: float) -> float:
 
 
 @inner
-def _beta_fraction(a: float, b: float, x: float) -> float:
-    """The continued fraction DLMF 8.17.22, by Lentz's method."""
-    c, d = 1.0, 1.0 - (a + b) * x / (a + 1.0)
-    d = 1.0 / (d if abs(d) > _TINY else _TINY)
-    h = d
-    for m in range(1, _ROUNDS):
-        for part in range(2):
-            if part == 0:
-                factor = m * (b - m) * x / ((a + 2 * m - 1.0) * (a + 2 * m))
-            else:
-                factor = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1.0))
-            d = 1.0 + factor * d
-            d = 1.0 / (d if abs(d) > _TINY else _TINY)
-            c = 1.0 + factor / c
-            c = c if abs(c) > _TINY else _TINY
-            h *= d * c
-        if abs(d * c - 1.0) < _CLOSE:
-            break
-    return h
-
-
-@inner
-def _incomplete_beta(
-    a: float, b: float, p: float, q: float, log_p: float, log_q: float, log_beta: float
-) -> float:
-    """I_p(a, b), with q = 1 - p given so that both keep their digits."""
-    front = math.exp(a * log_p + b * log_q - log_beta)
-    if p < (a + 1.0) / (a + b + 2.0):
-        return front / a * _beta_fraction(a, b, p)
-    return 1.0 - front / b * _beta_fraction(b, a, q)
-
-
-@inner
 def _root(deviance: float, gap: float, scale: float) -> float:
     """Root of a deviance over the gap that it is of; next to no gap it is not known from a difference."""
     return 1.0 / scale if abs(gap) < _NEAR * scale else math.sqrt(max(deviance, 0.0)) / abs(gap)
 
 
 @inner
-def constant_of(line: int, a: float, b: float) -> float:
-    """What of a distribution function depends on no position."""
+def constant_of(line: int, a: float, b: float, large: float) -> float:
+    """What of a distribution function depends on no position; of a beta that is raised, see ``_beta_cdf``."""
     if line == BETA:
-        if a < _LARGE or b < _LARGE:
-            return math.lgamma(a) + math.lgamma(b) - math.lgamma(a + b)
+        while a < large:
+            a += 1.0
+        while b < large:
+            b += 1.0
         s, t = a - 0.5, b - 0.5
         return s * math.log(s / (s + t)) + t * math.log(t / (s + t))
     s = max(a, _LARGE) - 0.5
@@ -259,21 +231,34 @@ def constant_of(line: int, a: float, b: float) -> float:
 
 
 @inner
-def _beta_cdf(a: float, b: float, constant: float, p: float, q: float, log_p: float, log_q: float) -> float:
-    """As ``dirichlet.beta_cdf``."""
-    if a < _LARGE or b < _LARGE:
-        return _incomplete_beta(a, b, p, q, log_p, log_q, constant)
+def _beta_cdf(
+    a: float, b: float, constant: float, log_beta: float, p: float, q: float, log_p: float, log_q: float,
+    large: float,
+) -> float:  # fmt: skip
+    """As ``dirichlet.beta_cdf``, to 1e-4, where both are large; to there by DLMF 8.17.20 and 8.17.21."""
+    added = 0.0
+    if a < large or b < large:
+        term = math.exp(a * log_p + b * log_q - log_beta) / a
+        while a < large:
+            added += term
+            term *= (a + b) / (a + 1.0) * p
+            a += 1.0
+        term *= a / b
+        while b < large:
+            added -= term
+            term *= (a + b) / (b + 1.0) * q
+            b += 1.0
     n, s, t = a + b - 1.0, a - 0.5, b - 0.5
     gap = s * q - t * p
-    scale = math.sqrt(n * p * q)
-    if abs(gap) > _FAR * scale + n * min(p, q):
-        return 0.0 if gap > 0.0 else 1.0
     half = constant - s * log_p - t * log_q
+    if half > _FAR:
+        return added if gap > 0.0 else 1.0 + added
+    scale = math.sqrt(n * p * q)
     if n >= _MANY:
         half = s * _excess(-gap / s) + t * _excess(gap / t)
     deviance = 2.0 * half / (1.0 + 1.0 / (6.0 * n))
     d = a - 1.0 / 3.0 - (n + 1.0 / 3.0) * p + 0.02 * (q / a - p / b + (q - 0.5) / (n + 1.0))
-    return _normal(-d * _root(deviance, gap, scale))
+    return added + _normal(-d * _root(deviance, gap, scale))
 
 
 @inner
@@ -289,8 +274,8 @@ def _gamma_cdf(a: float, constant: float, x: float, position: float) -> float:
 
 
 @inner
-def below(line: int, parts: Floats, number: int, position: float) -> float:
-    """Distribution function of a mixture of parts: weight, a, b and ``constant_of``."""
+def below(line: int, parts: Floats, number: int, position: float, large: float) -> float:
+    """Distribution function of a mixture of parts: weight, a, b, ``constant_of`` and log B(a, b)."""
     total = 0.0
     if line == BETA:
         odds = math.exp(-abs(position))
@@ -300,7 +285,9 @@ def below(line: int, parts: Floats, number: int, position: float) -> float:
         p, q = (larger, smaller) if position > 0.0 else (smaller, larger)
         log_p, log_q = (log_larger, log_smaller) if position > 0.0 else (log_smaller, log_larger)
         for i in range(number):
-            total += parts[i, 0] * _beta_cdf(parts[i, 1], parts[i, 2], parts[i, 3], p, q, log_p, log_q)
+            total += parts[i, 0] * _beta_cdf(
+                parts[i, 1], parts[i, 2], parts[i, 3], parts[i, 4], p, q, log_p, log_q, large
+            )
         return total
     factor = math.exp(position)
     for i in range(number):
@@ -315,7 +302,9 @@ def _deviate(level: float) -> float:
 
 
 @inner
-def set_parts(merged: Floats, number: int, line: int, update: Floats, parts: Floats, about: Floats) -> None:
+def set_parts(
+    merged: Floats, number: int, line: int, update: Floats, parts: Floats, about: Floats, large: float
+) -> None:
     """Weaken parts by their scatter; ``about`` gets ends between which quantiles are, mean and sd."""
     low, high, mean, square = np.inf, -np.inf, 0.0, 0.0
     for i in range(number):
@@ -323,7 +312,10 @@ def set_parts(merged: Floats, number: int, line: int, update: Floats, parts: Flo
         width = width_squared(line, first, second)
         kept = 1.0 / (1.0 + merged[i, 3] / width)
         parts[i, 0], parts[i, 1], parts[i, 2] = merged[i, 2], kept * first, kept * second
-        parts[i, 3] = constant_of(line, parts[i, 1], parts[i, 2])
+        parts[i, 3] = constant_of(line, parts[i, 1], parts[i, 2], large)
+        if line == BETA and min(parts[i, 1], parts[i, 2]) < large:
+            a, b = parts[i, 1], parts[i, 2]
+            parts[i, 4] = math.lgamma(a) + math.lgamma(b) - math.lgamma(a + b)
         centre, width = math.log(first / second), width + merged[i, 3]
         low = min(low, centre - _REACH * math.sqrt(width))
         high = max(high, centre + _REACH * math.sqrt(width))
@@ -343,7 +335,7 @@ def _quantile(
     position = min(max(start, left), right)
     other, previous = position, 0.0
     for turn in range(_MOST_ROUNDS):
-        value = _deviate(below(line, parts, number, position)) - wanted
+        value = _deviate(below(line, parts, number, position, _LARGE)) - wanted
         if value < 0.0:
             left = position
         else:
@@ -380,7 +372,7 @@ def _quantiles(
     longest = 1
     for cell in range(len(levels)):
         longest = max(longest, ends[cell + 1] - ends[cell])
-    parts, coarse = np.empty((longest, 4)), np.empty((longest, 6))
+    parts, coarse = np.empty((longest, 5)), np.empty((longest, 6))
     pairs = np.empty((longest, 6))
     keys, table = np.empty((longest, 2), np.int64), np.empty(1 << 16, np.int64)
     about = np.empty(4)
@@ -403,14 +395,14 @@ def _quantiles(
                 for i in range(number):
                     for column in range(4):
                         coarse[i, column] = own[i, column]
-            set_parts(coarse, count, line, update, parts, about)
+            set_parts(coarse, count, line, update, parts, about, _ROUGHLY_LARGE)
             size = 0
             for i in range(15):
                 at = min(max(about[2] + about[3] * (i - 8.0), about[0]), about[1])
                 if size > 0 and at <= knots[size - 1]:
                     continue
                 knots[size] = at
-                known[size] = _deviate(below(line, parts, count, at))
+                known[size] = _deviate(below(line, parts, count, at, _ROUGHLY_LARGE))
                 size += 1
             # Twice: where the table so far has the levels, every fourth and then every second of them.
             for turn in range(2):
@@ -421,7 +413,7 @@ def _quantiles(
                 while k < n_levels:
                     at = _interpolated(known, knots, size, _deviate(levels[cell, k]))
                     size = _inserted(
-                        knots, known, size, at, _deviate(below(line, parts, count, at)), about[3]
+                        knots, known, size, at, _deviate(below(line, parts, count, at, _ROUGHLY_LARGE)), about[3]
                     )
                     if size >= 36 + n_levels:
                         break
@@ -430,7 +422,7 @@ def _quantiles(
                 out[cell, k] = _interpolated(known, knots, size, _deviate(levels[cell, k]))
             if rough:
                 continue
-        set_parts(own, number, line, update, parts, about)
+        set_parts(own, number, line, update, parts, about, _LARGE)
         for k in range(n_levels):
             start = near[cell, k] if has_near else out[cell, k]
             out[cell, k] = _quantile(line, parts, number, about, levels[cell, k], start, _PACE * about[3])

@@ -59,7 +59,7 @@ _BEND = 1.25
 """Length of a panel over its distance from the pole of the prior at 0."""
 _LOG_BEND = 2.5
 """Nats that the prior's powers may rise by in a panel."""
-_FINENESS = 0.7
+_FINENESS = 0.5
 """Of merging: what nodes stand for is part of their scatter, so that fewer components are enough."""
 _KEPT = 2e-7
 """Share of what the first rule has in all below which a pair is no component; moments have it."""
@@ -68,8 +68,8 @@ _KEPT = 2e-7
 # panel over N and over S spans where most of the mass is, nats below the likeliest noise that are left out,
 # and standard deviations of a sum given the parameter between two nodes.
 RULES = (
-    (3, 1.75, 2.5, 18.0, 1.5),
-    (4, 2.0, 2.5, 22.0, 1.5),
+    (3, 1.75, 2.5, 16.0, 1.5),
+    (4, 2.4, 3.0, 20.0, 1.8),
     (4, 1.3, 1.6, 22.0, 1.0),
     (4, 0.8, 0.9, 22.0, 0.6),
 )
