@@ -109,7 +109,7 @@ def merge(
     # u: a share of the centres' spread, or of the narrowest width.
     unit = max(math.sqrt(spread / kept) / _PER_SPREAD, math.sqrt(narrowest) / _PER_WIDTH) / fineness
     powers = np.empty(LEVELS)
-    per_octave = _PER_OCTAVE * fineness
+    per_octave = _PER_OCTAVE * math.sqrt(fineness)
     for level in range(LEVELS):
         powers[level] = 2.0 ** (-level / per_octave) / unit
     base = (_PER_WIDTH * fineness * unit) ** -2

@@ -116,7 +116,7 @@ def resolve_nested(sums: NoisySums, update: Update, threads: int | None = None) 
     reaches = np.ascontiguousarray(sums.totals.coefficients[:, 0], dtype=np.float64)
     rates = np.ascontiguousarray(sums.totals.rate, dtype=np.float64)
     rules = np.array(kernel.RULES, dtype=np.float64)
-    answers, counts = np.full((cells, 2, 5), np.nan), np.zeros(cells, dtype=np.int64)
+    answers, counts = np.full((cells, 2, 6), np.nan), np.zeros(cells, dtype=np.int64)
 
     def batch(start: int) -> Components:
         part = slice(start, min(start + _BATCH, cells))

@@ -3,8 +3,8 @@ r"""Compiled lists of nodes: of N, and at an N of S, on panels that end at kinks
 A panel spans some nats of the noise where it is likeliest and more where it lies deeper; it is no longer than
 some times its distance from a pole of the prior, or than what given the parameter a sum varies by.
 
-Columns of a list of nodes: place, weight, middle and length of what a node stands for, and the share of R by
-which the place moves with N, as the kinks do between which it lies.
+Columns of a list of nodes: place, weight, middle and length of what a node stands for, by how much the place
+moves with N, as the kinks do between which it lies, and the share by which the length grows with N.
 """
 
 # ruff: noqa: C901, PLR0912, PLR0915, FBT003 - compiled loops, which know no keywords
@@ -19,7 +19,7 @@ from suffice.pipeline.math.distributions.integer_rules import inner, integer_rul
 if TYPE_CHECKING:
     from suffice.typing import Floats
 
-COLUMNS = 5
+COLUMNS = 6
 _SINGLE = 24.0
 """Numbers of records up to which a panel has all of them for nodes, where there are several releases."""
 _REST = 1.35
@@ -38,7 +38,7 @@ def _towards(widths: float, away: float) -> float:
 def _segment(
     left: float, right: float, depth_left: float, depth_right: float, nats: float, points: int, pole: float,
     bend: float, top: float, top_pole: float, top_bend: float, widths: float, share_left: float,
-    share_right: float, split_left: bool, single: float, places: Floats, count: int, offset: Floats,
+    share_of: float, split_left: bool, single: float, places: Floats, count: int, offset: Floats,
     weight: Floats,
 ) -> int:  # fmt: skip
     """Add nodes of left, left + 1, ... up to right - 1, from the shallow end outwards; -1 if too many.
@@ -52,7 +52,6 @@ def _segment(
     forward = depth_left <= depth_right
     slope = abs(depth_right - depth_left) / length
     depth = min(depth_left, depth_right)
-    share_of = (share_right - share_left) / length
     start, stop = left, right
     beyond = length - math.floor(length) if split_left == forward else 0.0
     while stop - start > _SMALL:
@@ -97,7 +96,7 @@ def _segment(
             places[count, 0], places[count, 1] = place, weight[i]
             places[count, 2] = first - 0.5 + below + 0.5 * weight[i]
             places[count, 3] = weight[i]
-            places[count, 4] = share_left + share_of * (place - left)
+            places[count, 4], places[count, 5] = share_left + share_of * (place - left), share_of
             below += weight[i]
             count += 1
         depth += slope * panel
@@ -206,7 +205,7 @@ def nodes_of_n(
             if side == 1 and edge == high and at_edge - least <= nats:
                 # The last N itself.
                 places[total, 0], places[total, 1], places[total, 2] = high, 1.0, high
-                places[total, 3], places[total, 4] = 1.0, 0.0
+                places[total, 3], places[total, 4], places[total, 5] = 1.0, 0.0, 0.0
                 total += 1
             continue
         beside = edge - 1.0 if side == 0 else edge + 1.0
@@ -292,15 +291,18 @@ def nodes_of_total(
         share_left, share_right = of_before, of_after
         if min(here, there) <= nats:
             slope = (there - here) / (right - left)
-            share_of = (share_right - share_left) / (right - left)
+            # The last sum moves with N as the end does, however few are before it.
+            apart = right - left - 1.0 if right == end else right - left
+            share_of = (share_right - share_left) / apart if apart > _SMALL else 0.0
+            if apart <= _SMALL:
+                share_left = share_right
             if here > nats:
                 # The end that matters less is cut by whole numbers.
                 kept = min(math.ceil((nats - there) / -slope) + 1.0, right - left)
-                share_left = share_right - share_of * kept
+                share_left += share_of * (right - left - kept)
                 left, here = right - kept, there - slope * kept
             elif there > nats:
                 kept = min(math.ceil((nats - here) / slope) + 1.0, right - left)
-                share_right = share_left + share_of * kept
                 right, there = left + kept, here + slope * kept
             # Next to an end of S the prior may have a pole beyond it: there nodes are whole numbers away.
             middle = right
@@ -316,8 +318,7 @@ def nodes_of_total(
                 number = _segment(
                     first, last, here + slope * (first - left), here + slope * (last - left), rule[2],
                     int(rule[0]), prior_bends[0], prior_bends[1], top, prior_bends[2], prior_bends[3],
-                    prior_bends[4], share_left + share_of * (first - left),
-                    share_left + share_of * (last - left), last == end, rule[0],
+                    prior_bends[4], share_left + share_of * (first - left), share_of, last == end, rule[0],
                     places, number, offset, weight,
                 )  # fmt: skip
                 if number < 0:

@@ -61,6 +61,7 @@ _LOG_BEND = 2.5
 """Nats that the prior's powers may rise by in a panel."""
 _FINENESS = 0.5
 """Of merging: what nodes stand for is part of their scatter, so that fewer components are enough."""
+_FEW = 150
 _KEPT = 2e-7
 """Share of what the first rule has in all below which a pair is no component; moments have it."""
 
@@ -68,10 +69,10 @@ _KEPT = 2e-7
 # panel over N and over S spans where most of the mass is, nats below the likeliest noise that are left out,
 # and standard deviations of a sum given the parameter between two nodes.
 RULES = (
-    (3, 1.75, 2.5, 16.0, 1.5),
-    (4, 2.4, 3.0, 20.0, 1.8),
-    (4, 1.3, 1.6, 22.0, 1.0),
-    (4, 0.8, 0.9, 22.0, 0.6),
+    (3, 1.75, 2.5, 16.0, 1.5, 1.0),
+    (4, 2.4, 3.0, 20.0, 1.8, 1.0),
+    (4, 1.3, 1.6, 22.0, 1.0, 0.5),
+    (4, 0.8, 0.9, 22.0, 0.6, 0.25),
 )
 TOLERANCE = 1.5e-3
 """By how much two rules may differ, in standard deviations, logs of them, and log evidence."""
@@ -125,7 +126,7 @@ def _sum_up(
     line: int, update: Floats, rule: Floats, scratch: Floats, list_of_n: Floats, list_of_total: Floats,
     known: float, store: bool, pairs: Floats, answer: Floats,
 ) -> int:  # fmt: skip
-    """Sum over pairs; how many are stored, or -1. ``answer``: mean, sd, log evidence, largest N, depth.
+    """Sum over pairs; how many are stored, or -1. ``answer``: mean, sd, log evidence, largest N, depth, coarseness over N.
 
     Depth is the mean of how many nats the noise is below where it is likeliest; ``known`` is about the log
     evidence.
@@ -135,7 +136,7 @@ def _sum_up(
     offset, weight, bends, prior_bends, state = scratch[3], scratch[4], scratch[5], scratch[6], scratch[7]
     a, b = prior[0], prior[1]
     points = rule[0]
-    bends[0], bends[1] = 1.0, min(_BEND, 2.0 * _LOG_BEND / (a + b + n_prior[1]))
+    bends[0], bends[1] = 1.0, rule[5] * min(_BEND, 2.0 * _LOG_BEND / (a + b + n_prior[1]))
     bends[2] = math.inf
     number = nodes_of_n(
         values, reaches, rates, n_prior[2:], most, rule, bends, kinks, of_kinks, falls, scratch[8], list_of_n,
@@ -153,7 +154,7 @@ def _sum_up(
         prior_bends[3] = math.inf
     prior_bends[4] = rule[4] * points
     whole, first, second, depth = 0.0, 0.0, 0.0, 0.0
-    largest_n = 0.0
+    largest_n, coarsest = 0.0, 0.0
     pair, least_weight = 0, 0.0
     top_weight = -math.inf
     reference, centre = math.nan, 0.0
@@ -190,6 +191,7 @@ def _sum_up(
         if inner_number < 0:
             return -1
         row = 0.0
+        row_pairs, row_centre, row_square, row_along, row_across = 0.0, 0.0, 0.0, 0.0, 0.0
         n_away, n_length = list_of_n[i, 2] - n, list_of_n[i, 3]
         for j in range(inner_number):
             total = max(list_of_total[j, 0], 0.0)
@@ -229,8 +231,12 @@ def _sum_up(
                     )
                 n_shift, n_spread, n_mass = _tilted(n_length, across, n_away)
                 shift, spread, mass = _tilted(length, along, list_of_total[j, 2] - list_of_total[j, 0])
-                w *= n_mass * mass
+                # Over N the piece gets longer as well: by 1 + g x, x from the node.
                 n_shift += n_away
+                growth = list_of_total[j, 5]
+                longer = max(1.0 + growth * n_shift, 0.1)
+                n_shift += growth * n_spread / longer
+                w *= n_mass * mass * longer
                 shift += list_of_total[j, 2] + share * n_shift
                 pairs[pair, 0], pairs[pair, 1], pairs[pair, 2] = n + n_shift, shift, w
                 one, two = coordinates(update, n + n_shift, shift)
@@ -244,7 +250,18 @@ def _sum_up(
                 of_both = share * of_total + update[1] * by_one - update[4] * by_two
                 pairs[pair, 4] = of_total * of_total * spread + of_both * of_both * n_spread
                 pairs[pair, 5] = by_one + by_two if line == BETA else by_one
+                if n_length > 1.0:
+                    centre_away = pairs[pair, 3]
+                    row_pairs += w
+                    row_centre += w * centre_away
+                    row_square += w * centre_away * centre_away
+                    row_along += w * (pairs[pair, 4] + pairs[pair, 5])
+                    row_across += w * of_both * of_both * n_spread
                 pair += 1
+        if row_across > 0.0:
+            spread = max(row_square - row_centre * row_centre / row_pairs, 0.0)
+            coarse = row_across / (row_along + spread)
+            coarsest = max(coarsest, row_pairs * coarse * coarse)
         whole += row
         if row > 0.0:
             largest_n = max(largest_n, n)
@@ -256,6 +273,7 @@ def _sum_up(
     answer[2] = reference + math.log(whole)
     answer[3] = largest_n
     answer[4] = depth / whole
+    answer[5] = coarsest / whole
     return pair
 
 
@@ -280,7 +298,7 @@ def _resolve(
     values: Floats, reaches: Floats, rates: Floats, most: float, prior: Floats, n_prior: Floats,
     line: int, update: Floats, rules: Floats, answers: Floats, counts: Integers, merged: Floats,
 ) -> None:  # fmt: skip
-    """Resolve every cell: what each rule says, (n_cells, 2, 5), and merged pairs of the second.
+    """Resolve every cell: what each rule says, (n_cells, 2, 6), and merged pairs of the second.
 
     Counts are -1 where a rule does not end.
     """
@@ -300,10 +318,11 @@ def _resolve(
                 break
             if rule == 0 or not difference(answers[cell, 0], answers[cell, 1]) <= TOLERANCE:
                 continue
-            count = merge(pairs, number, _FINENESS, NEGLIGIBLE, table, keys, merged[cell])
+            fineness = _FINENESS if number > _FEW else 1.5
+            count = merge(pairs, number, fineness, NEGLIGIBLE, table, keys, merged[cell])
             if count < 0:
                 break
-            if _coarseness(merged[cell], count) <= COARSE:
+            if max(_coarseness(merged[cell], count), answers[cell, 1, 5]) <= COARSE:
                 counts[cell] = count
                 break
 
