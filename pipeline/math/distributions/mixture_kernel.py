@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 BETA, GAMMA = range(2)
 """Distributions of the parameter: ``update`` has both natural parameters as linear functions of N and S."""
 LEVELS, POSITIONS = 96, 2048.0
-NEGLIGIBLE, _NEXT_TO_NOTHING = 5e-7, 1e-5
+NEGLIGIBLE, _NEXT_TO_NOTHING = 2e-6, 2e-5
 _PER_SPREAD, _PER_WIDTH, _PER_OCTAVE = 24.0, 4.0, 3.0
 _ROUGHLY = 0.3
 """As in ``merged``."""
@@ -397,16 +397,16 @@ def _quantiles(
                         coarse[i, column] = own[i, column]
             set_parts(coarse, count, line, update, parts, about, _ROUGHLY_LARGE)
             size = 0
-            for i in range(15):
-                at = min(max(about[2] + about[3] * (i - 8.0), about[0]), about[1])
+            for i in range(9):
+                at = min(max(about[2] + about[3] * (1.5 * i - 7.0), about[0]), about[1])
                 if size > 0 and at <= knots[size - 1]:
                     continue
                 knots[size] = at
                 known[size] = _deviate(below(line, parts, count, at, _ROUGHLY_LARGE))
                 size += 1
-            # Twice: where the table so far has the levels, every fourth and then every second of them.
+            # Twice: where the table so far has the levels, every fifth and then every second of them.
             for turn in range(2):
-                every = 4 if turn == 0 else 2
+                every = 5 if turn == 0 else 2
                 if n_levels <= 4:
                     every = 1
                 k = 0

@@ -62,7 +62,7 @@ _LOG_BEND = 2.5
 _FINENESS = 0.5
 """Of merging: what nodes stand for is part of their scatter, so that fewer components are enough."""
 _FEW = 150
-_KEPT = 2e-7
+_KEPT = 1e-6
 """Share of what the first rule has in all below which a pair is no component; moments have it."""
 
 # Of the first rule, which only judges, and those that may be kept: nodes a panel, nats of the noise that a

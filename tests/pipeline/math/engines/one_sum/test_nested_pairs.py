@@ -106,15 +106,18 @@ def off(sums: NoisySums, update: Update, pairs: LatentPairs) -> tuple[Floats, Fl
         ],
         axis=0,
     )
-    # The compiled quantiles of as many cells as it takes.
-    some = np.resize(np.arange(sums.n_cells), FEWEST_CELLS)
+    # The compiled quantiles of as many cells as it takes; what is not settled has none.
+    settled = np.flatnonzero(nested.settled)
+    repeated = np.resize(settled, FEWEST_CELLS)
     wanted = np.broadcast_to(LEVELS, (FEWEST_CELLS, len(LEVELS)))
     merged = nested.merged
-    parts = [merged.take(np.array([cell])) for cell in some]
+    parts = [merged.take(np.array([cell])) for cell in repeated]
     quantiles = compiled_quantiles(merged.joined(parts, [1] * len(parts)), update, wanted)
     assert quantiles is not None
     line = coordinate_of(given)
-    position = line.line.position(quantiles[: sums.n_cells])[pairs.cell]
+    of_cells = np.full((sums.n_cells, len(LEVELS)), 0.5)
+    of_cells[settled] = quantiles[: len(settled)]
+    position = line.line.position(of_cells)[pairs.cell]
     levels = [np.bincount(pairs.cell, pairs.weight * line.cdf(column)) for column in position.T]
     return moments, np.max(np.abs(np.stack(levels, axis=1) - LEVELS), axis=1), nested.error
 
