@@ -89,8 +89,8 @@ def merge(
 ) -> int:  # fmt: skip
     """Merge pairs of N, S, weight, centre, scatter and squared width; how many are left, -1 if too many.
 
-    ``merged`` gets N, S, weight, scatter, centre, and the weight times the share of a pair's variance that
-    is scatter.
+    ``merged`` gets N, S, weight, scatter, centre, and the weight by the squared share of a pair's
+    variance that is scatter.
     """
     whole, middle, narrowest, kept = 0.0, 0.0, np.inf, 0.0
     for i in range(number):
@@ -412,9 +412,8 @@ def _quantiles(
                 k = 0
                 while k < n_levels:
                     at = _interpolated(known, knots, size, _deviate(levels[cell, k]))
-                    size = _inserted(
-                        knots, known, size, at, _deviate(below(line, parts, count, at, _ROUGHLY_LARGE)), about[3]
-                    )
+                    value = _deviate(below(line, parts, count, at, _ROUGHLY_LARGE))
+                    size = _inserted(knots, known, size, at, value, about[3])
                     if size >= 36 + n_levels:
                         break
                     k = k + every if k + every < n_levels or k == n_levels - 1 else n_levels - 1

@@ -1,13 +1,17 @@
-r"""Latent pairs of many cells by two nested Gauss rules that are compared; the loops are in ``pair_kernel``.
+r"""Latent pairs of many cells by nested Gauss rules that are compared; the loops are in ``pair_kernel``.
 
 Model and question as in ``nodes``, of successes among trials behind a private N, under betas whose
 concentrations are from ``_LEAST_CONCENTRATION`` to ``_MOST_CONCENTRATION``: of smaller ones the prior has
 poles next to sums of 0, and both rules were off alike.
 
-Error. Two rules differ in nodes, panels and cuts. A cell is taken where means differ by no more of a standard
-deviation, these by no more of themselves and log evidences by no more than ``TOLERANCE``; where the
-posterior is not far below the likeliest noise. Every other cell is left to blocks. This is an estimate and no
-bound; the second rule has a node more a panel, and is nearer than they differ (decision 166 has errors).
+Error. Rules differ in nodes, panels and cuts; each is compared with the one before. A cell is taken where
+means differ by no more of a standard deviation, these by no more of themselves and log evidences by no more
+than ``TOLERANCE`` of ``pair_kernel``, and where the posterior is not far below the likeliest noise. What a
+node stands for, a piece of N and S in which the weight rises or falls, has the mass and the mean of that
+piece, and widens its distribution; that changes the shape only where pieces that weigh much are wide beside
+what is given them. So a cell is resolved anew by finer rules while such pieces are more than ``COARSE``, by
+which levels of quantiles are off by about six tenths of it. Every other cell is left to blocks. This is an
+estimate and no bound (decision 166 has errors, of a search for the worst cells too).
 """
 
 from __future__ import annotations
@@ -35,12 +39,8 @@ if TYPE_CHECKING:
 
     Update = Callable[[Floats, Floats], Distribution]
 
-TOLERANCE = 3e-3
-"""By how much both rules may differ, in standard deviations, logs of them, and log evidence."""
 _BATCH = 64
 _LEAST_CONCENTRATION, _MOST_CONCENTRATION, _MOST_TRIALS, _MOST_SUMS = 1.0, 10.0, 1000.0, 8
-_DEEP = 4.0
-"""Nats below the likeliest noise, of posterior mean: panels are chosen by the noise."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,9 +52,9 @@ class NestedPairs:
     near : NearMoments
         Of all cells; numbers of cells that are not settled mean nothing.
     merged : Components
-        Of all cells; of those that rules did not end for there are none.
+        Of all cells; of those that are not settled there are none.
     error : ndarray of shape (n_cells,), float64
-        By how much both rules differ; infinite where a cell is not settled.
+        By how much the last two rules differ; infinite where a cell is not settled.
     """
 
     near: NearMoments
@@ -147,8 +147,8 @@ def resolve_nested(sums: NoisySums, update: Update, threads: int | None = None) 
     )
 
 
-def _errors(answers: Floats, ended: Mask) -> Floats:
-    """By how much both rules differ, (n_cells,); infinite where they are not to be trusted."""
+def _errors(answers: Floats, settled: Mask) -> Floats:
+    """By how much the last two rules differ, (n_cells,); infinite where they are not to be trusted."""
     first, second = answers[:, 0], answers[:, 1]
     with np.errstate(invalid="ignore", divide="ignore"):
         differences = np.stack(
@@ -158,6 +158,4 @@ def _errors(answers: Floats, ended: Mask) -> Floats:
                 np.abs(second[:, 2] - first[:, 2]),
             ]
         )
-        error = np.max(differences, axis=0)
-        trusted = ended & (error <= TOLERANCE) & (second[:, 4] <= _DEEP)
-    return np.where(trusted, error, np.inf)
+    return np.where(settled, np.max(differences, axis=0), np.inf)

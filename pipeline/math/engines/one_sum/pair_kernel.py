@@ -59,15 +59,15 @@ _BEND = 1.25
 """Length of a panel over its distance from the pole of the prior at 0."""
 _LOG_BEND = 2.5
 """Nats that the prior's powers may rise by in a panel."""
-_FINENESS = 0.5
-"""Of merging: what nodes stand for is part of their scatter, so that fewer components are enough."""
-_FEW = 150
+_FINENESS, _FINELY, _FEW = 0.5, 1.5, 150
+"""Of merging, and where pairs are few: what nodes stand for is part of their scatter."""
 _KEPT = 1e-6
 """Share of what the first rule has in all below which a pair is no component; moments have it."""
 
 # Of the first rule, which only judges, and those that may be kept: nodes a panel, nats of the noise that a
 # panel over N and over S spans where most of the mass is, nats below the likeliest noise that are left out,
-# and standard deviations of a sum given the parameter between two nodes.
+# standard deviations of a sum given the parameter between two nodes, and a share of what N's poles allow.
+# The third and fourth are for cells in which few nodes stand for much, or rules differ.
 RULES = (
     (3, 1.75, 2.5, 16.0, 1.5, 1.0),
     (4, 2.4, 3.0, 20.0, 1.8, 1.0),
@@ -78,8 +78,8 @@ TOLERANCE = 1.5e-3
 """By how much two rules may differ, in standard deviations, logs of them, and log evidence."""
 DEEP = 4.0
 """Nats below the likeliest noise, of posterior mean: panels are chosen by the noise."""
-COARSE = 0.012
-"""Weight of a component times the share of its variance that is what its nodes stand for."""
+COARSE = 0.009
+"""Weight of a component, or of an N, by the squared share of its variance that is what nodes stand for."""
 
 
 @inner
@@ -114,7 +114,7 @@ def _tilted(length: float, slope: float, away: float) -> tuple[float, float, flo
     u = slope * half
     by_u = 1.0 / (1.0 + math.sqrt(4.0 + u * u))
     mean = u * by_u
-    # sinh u / u, and the exponential, by their series: where these are not near the weight is next to nothing.
+    # sinh u / u, and exp z, by their series: where these are far off there is next to no weight.
     z, square = slope * away, u * u
     mass = (1.0 + square * (1.0 + square / 20.0) / 6.0) * max(1.0 + z * (1.0 + z * (0.5 + z / 6.0)), 0.0)
     return mean * half, max(1.0 - mean * mean - 2.0 * by_u, 0.0) * half * half, mass
@@ -126,10 +126,11 @@ def _sum_up(
     line: int, update: Floats, rule: Floats, scratch: Floats, list_of_n: Floats, list_of_total: Floats,
     known: float, store: bool, pairs: Floats, answer: Floats,
 ) -> int:  # fmt: skip
-    """Sum over pairs; how many are stored, or -1. ``answer``: mean, sd, log evidence, largest N, depth, coarseness over N.
+    """Sum over pairs; how many are stored, or -1.
 
-    Depth is the mean of how many nats the noise is below where it is likeliest; ``known`` is about the log
-    evidence.
+    ``answer``: mean, sd, log evidence, largest N, depth and coarseness. Depth is the mean of how many nats
+    the noise is below where it is likeliest; coarseness is as in ``COARSE``, of an N with all of its S;
+    ``known`` is about the log evidence.
     """
     count = len(values)
     kinks, of_kinks, falls = scratch[0], scratch[1], scratch[2]
@@ -251,10 +252,10 @@ def _sum_up(
                 pairs[pair, 4] = of_total * of_total * spread + of_both * of_both * n_spread
                 pairs[pair, 5] = by_one + by_two if line == BETA else by_one
                 if n_length > 1.0:
-                    centre_away = pairs[pair, 3]
+                    place = pairs[pair, 3]
                     row_pairs += w
-                    row_centre += w * centre_away
-                    row_square += w * centre_away * centre_away
+                    row_centre += w * place
+                    row_square += w * place * place
                     row_along += w * (pairs[pair, 4] + pairs[pair, 5])
                     row_across += w * of_both * of_both * n_spread
                 pair += 1
@@ -282,12 +283,12 @@ def difference(first: Floats, second: Floats) -> float:
     """By how much two answers differ; not a number where one is none."""
     by_mean = abs(second[0] - first[0]) / second[1]
     by_sd = abs(math.log(second[1] / first[1]))
-    return max(by_mean, by_sd, abs(second[2] - first[2]))
+    return float(max(by_mean, by_sd, abs(second[2] - first[2])))
 
 
 @inner
 def _coarseness(merged: Floats, count: int) -> float:
-    """Largest weight of what nodes stand for, by its share of a component's variance."""
+    """Of the coarsest component."""
     coarsest = 0.0
     for i in range(count):
         coarsest = max(coarsest, merged[i, 5])
@@ -298,9 +299,9 @@ def _resolve(
     values: Floats, reaches: Floats, rates: Floats, most: float, prior: Floats, n_prior: Floats,
     line: int, update: Floats, rules: Floats, answers: Floats, counts: Integers, merged: Floats,
 ) -> None:  # fmt: skip
-    """Resolve every cell: what each rule says, (n_cells, 2, 6), and merged pairs of the second.
+    """Resolve every cell: what the last two rules say, (n_cells, 2, 6), and merged pairs of the last.
 
-    Counts are -1 where a rule does not end.
+    Rules follow each other until two agree and the last is not coarse. Counts are -1 where none is so.
     """
     pairs, scratch = np.empty((MOST_PAIRS, 6)), np.empty((9, 128))
     list_of_n, list_of_total = np.empty((MOST_NODES, COLUMNS)), np.empty((MOST_NODES, COLUMNS))
@@ -316,9 +317,10 @@ def _resolve(
             )  # fmt: skip
             if number < 0 or answers[cell, 1, 4] > DEEP:
                 break
+            # A comparison with what is no number is false.
             if rule == 0 or not difference(answers[cell, 0], answers[cell, 1]) <= TOLERANCE:
                 continue
-            fineness = _FINENESS if number > _FEW else 1.5
+            fineness = _FINENESS if number > _FEW else _FINELY
             count = merge(pairs, number, fineness, NEGLIGIBLE, table, keys, merged[cell])
             if count < 0:
                 break
