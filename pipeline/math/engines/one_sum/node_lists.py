@@ -38,7 +38,7 @@ def _towards(widths: float, away: float) -> float:
 def _segment(
     left: float, right: float, depth_left: float, depth_right: float, nats: float, points: int, pole: float,
     bend: float, top: float, top_pole: float, top_bend: float, widths: float, share_left: float,
-    share_of: float, growth: float, split_left: bool, single: float, places: Floats, count: int, offset: Floats,
+    share_of: float, split_left: bool, single: float, places: Floats, count: int, offset: Floats,
     weight: Floats,
 ) -> int:  # fmt: skip
     """Add nodes of left, left + 1, ... up to right - 1, from the shallow end outwards; -1 if too many.
@@ -96,7 +96,8 @@ def _segment(
             places[count, 0], places[count, 1] = place, weight[i]
             places[count, 2] = first - 0.5 + below + 0.5 * weight[i]
             places[count, 3] = weight[i]
-            places[count, 4], places[count, 5] = share_left + share_of * (place - left), growth
+            places[count, 4] = share_left + share_of * (places[count, 2] + 0.5 - left)
+            places[count, 5] = share_of
             below += weight[i]
             count += 1
         depth += slope * panel
@@ -217,7 +218,7 @@ def nodes_of_n(
                 away = edge - low
             total = _segment(
                 edge - away, edge, at_edge - least + slope * away, at_edge - least, rule[1], int(rule[0]),
-                bends[0], bends[1], math.inf, 0.0, 0.0, bends[2], 0.0, 0.0, 0.0, False, single, places, total,
+                bends[0], bends[1], math.inf, 0.0, 0.0, bends[2], 0.0, 0.0, False, single, places, total,
                 offset, weight,
             )  # fmt: skip
         else:
@@ -227,7 +228,7 @@ def nodes_of_n(
                 return -1
             total = _segment(
                 edge, edge + away, at_edge - least, at_edge - least + slope * away, rule[1], int(rule[0]),
-                bends[0], bends[1], math.inf, 0.0, 0.0, bends[2], 0.0, 0.0, 0.0, False, single, places, total,
+                bends[0], bends[1], math.inf, 0.0, 0.0, bends[2], 0.0, 0.0, False, single, places, total,
                 offset, weight,
             )  # fmt: skip
         if total < 0:
@@ -246,7 +247,7 @@ def nodes_of_n(
             right, there = right - away, there - slope * away
         total = _segment(
             left, right, here, there, rule[1], int(rule[0]), bends[0], bends[1], math.inf, 0.0, 0.0,
-            bends[2], 0.0, 0.0, 0.0, False, single, places, total, offset, weight,
+            bends[2], 0.0, 0.0, False, single, places, total, offset, weight,
         )  # fmt: skip
         if total < 0:
             return -1
@@ -291,12 +292,8 @@ def nodes_of_total(
         share_left, share_right = of_before, of_after
         if min(here, there) <= nats:
             slope = (there - here) / (right - left)
-            # The last sum moves with N as the end does, however few are before it.
-            apart = right - left - 1.0 if right == end else right - left
-            share_of = (share_right - share_left) / apart if apart > _SMALL else 0.0
-            growth = (share_right - share_left) / (right - left)
-            if apart <= _SMALL:
-                share_left = share_right
+            # Pieces are stretched evenly; the first begins half an integer below.
+            share_of = (share_right - share_left) / (right - left)
             if here > nats:
                 # The end that matters less is cut by whole numbers.
                 kept = min(math.ceil((nats - there) / -slope) + 1.0, right - left)
@@ -319,7 +316,7 @@ def nodes_of_total(
                 number = _segment(
                     first, last, here + slope * (first - left), here + slope * (last - left), rule[2],
                     int(rule[0]), prior_bends[0], prior_bends[1], top, prior_bends[2], prior_bends[3],
-                    prior_bends[4], share_left + share_of * (first - left), share_of, growth, last == end,
+                    prior_bends[4], share_left + share_of * (first - left), share_of, last == end,
                     rule[0], places, number, offset, weight,
                 )  # fmt: skip
                 if number < 0:

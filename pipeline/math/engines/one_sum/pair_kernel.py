@@ -78,7 +78,7 @@ TOLERANCE = 1.5e-3
 """By how much two rules may differ, in standard deviations, logs of them, and log evidence."""
 DEEP = 4.0
 """Nats below the likeliest noise, of posterior mean: panels are chosen by the noise."""
-COARSE = 0.009
+COARSE = 0.007
 """Weight of a component, or of an N, by the squared share of its variance that is what nodes stand for."""
 
 
