@@ -4,7 +4,7 @@
 
 N is private and from 1 to a million, evenly over its logarithm. Times are processor seconds; code is compiled
 before anything is timed. How far both are from blocks thirty times as fine:
-docs/decisions/0166-pairs-by-two-nested-rules.md.
+docs/decisions/0166-pairs-by-nested-rules.md.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from posteriors import cells_of
 
 from suffice.pipeline.ask.posterior.summaries import summarise
 from suffice.pipeline.math.distributions import compiled_mixtures
-from suffice.pipeline.math.engines.one_sum import sum_posterior
+from suffice.pipeline.math.engines.one_sum import nested_pairs, sum_posterior
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -58,6 +58,11 @@ def main() -> None:
         summarise(posterior())
         wall, processor = time.perf_counter() - start, time.process_time() - before
         print(f"{family}: {GOAL_CELLS} cells in {wall:.2f} s, {processor:.2f} processor seconds", flush=True)
+        shares = []
+        for _ in range(given.turns):
+            alone, both = (wall_seconds(posterior, threads) for threads in (1, 2))
+            shares.append(both / alone)
+        print(f"{family}: two threads take {statistics.median(shares):.2f} of one's time", flush=True)
 
 
 def seconds(posterior: Callable[[], Posterior], *, nested: bool) -> float:
@@ -70,6 +75,17 @@ def seconds(posterior: Callable[[], Posterior], *, nested: bool) -> float:
         start = time.process_time()
         summarise(posterior())
         return time.process_time() - start
+
+
+def wall_seconds(posterior: Callable[[], Posterior], threads: int) -> float:
+    """Time a summary by some threads."""
+    with (
+        mock.patch.object(compiled_mixtures, "processors", lambda: threads),
+        mock.patch.object(nested_pairs, "processors", lambda: threads),
+    ):
+        start = time.perf_counter()
+        summarise(posterior())
+        return time.perf_counter() - start
 
 
 if __name__ == "__main__":
