@@ -80,8 +80,8 @@ def seconds(posterior: Callable[[], Posterior], *, nested: bool) -> float:
 def wall_seconds(posterior: Callable[[], Posterior], threads: int) -> float:
     """Time a summary by some threads."""
     with (
-        mock.patch.object(compiled_mixtures, "processors", lambda: threads),
-        mock.patch.object(nested_pairs, "processors", lambda: threads),
+        mock.patch.object(compiled_mixtures, "processors", return_value=threads),
+        mock.patch.object(nested_pairs, "processors", return_value=threads),
     ):
         start = time.perf_counter()
         summarise(posterior())
