@@ -61,6 +61,8 @@ _LOG_BEND = 2.5
 """Nats that the prior's powers may rise by in a panel."""
 _FINENESS, _FINELY, _FEW = 0.5, 1.5, 150
 """Of merging, and where pairs are few: what nodes stand for is part of their scatter."""
+_SEVERAL = 400.0
+"""Pairs below which pieces may weigh less, in proportion."""
 _KEPT = 1e-6
 """Share of what the first rule has in all below which a pair is no component; moments have it."""
 
@@ -324,7 +326,9 @@ def _resolve(
             count = merge(pairs, number, fineness, NEGLIGIBLE, table, keys, merged[cell])
             if count < 0:
                 break
-            if max(_coarseness(merged[cell], count), answers[cell, 1, 5]) <= COARSE:
+            # Where nodes are few their pieces are of a kind, and finer rules cost little.
+            limit = COARSE * min(number / _SEVERAL, 1.0)
+            if max(_coarseness(merged[cell], count), answers[cell, 1, 5]) <= limit:
                 counts[cell] = count
                 break
 
