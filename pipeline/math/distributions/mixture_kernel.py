@@ -31,6 +31,8 @@ BETA, GAMMA = range(2)
 """Distributions of the parameter: ``update`` has both natural parameters as linear functions of N and S."""
 LEVELS, POSITIONS = 96, 2048.0
 NEGLIGIBLE, _NEXT_TO_NOTHING = 2e-6, 2e-5
+_LEFT_OUT = 1e-3
+"""Share that pairs which are left out have at most together."""
 _PER_SPREAD, _PER_WIDTH, _PER_OCTAVE = 24.0, 4.0, 3.0
 _ROUGHLY = 0.3
 """As in ``merged``."""
@@ -95,7 +97,8 @@ def merge(
     whole, middle, narrowest, kept = 0.0, 0.0, np.inf, 0.0
     for i in range(number):
         whole += pairs[i, 2]
-    least = negligible * whole
+    # Many pairs of next to nothing each are tails: all that are left out hold at most this.
+    least = whole * min(negligible, _LEFT_OUT / number)
     for i in range(number):
         if pairs[i, 2] > least:
             kept += pairs[i, 2]

@@ -63,8 +63,8 @@ _FINENESS, _FINELY, _FEW = 0.5, 1.5, 150
 """Of merging, and where pairs are few: what nodes stand for is part of their scatter."""
 _SEVERAL = 400.0
 """Pairs below which pieces may weigh less, in proportion."""
-_KEPT = 1e-6
-"""Share of what the first rule has in all below which a pair is no component; moments have it."""
+_KEPT = 2e-8
+"""Share of what the rule before has in all below which a pair is no component; moments have it."""
 
 # Of the first rule, which only judges, and those that may be kept: nodes a panel, nats of the noise that a
 # panel over N and over S spans where most of the mass is, nats below the likeliest noise that are left out,

@@ -203,6 +203,29 @@ def test_the_worst_cells_of_a_search_are_right(
     assert levels[0] < LEVEL
 
 
+def test_tails_of_many_pairs_that_weigh_little_are_kept() -> None:
+    """Each pair of the tail is below the share that is left out of few pairs; together they are 3 %."""
+    kernel: Any = importlib.import_module("suffice.pipeline.math.distributions.mixture_kernel")
+    middle, tail = 100, 29_900
+    pairs = np.zeros((middle + tail, 6))
+    pairs[:, 2] = np.repeat([0.97 / middle, 0.03 / tail], [middle, tail])
+    pairs[:, 3] = np.repeat([0.0, 5.0], [middle, tail])
+    pairs[:, 5] = 1.0
+    merged, keys = np.empty((50, 6)), np.empty((len(pairs), 2), np.int64)
+    count = kernel.merge(pairs, len(pairs), 0.5, kernel.NEGLIGIBLE, np.empty(1 << 16, np.int64), keys, merged)
+    assert merged[:count, 2] @ merged[:count, 4] == pytest.approx(0.15)
+    # So a cell with too many pairs to be kept is left to blocks: its tails were off by .009 of a level.
+    sums, update = noisy(20.0, 1.0, (10.0, 1.07), Reciprocal(10**4))
+    values = [[22371.0, -6056.0, 23282.0, -10461.0, -2479.0, 676.0]]
+    totals = NoisyTotals(
+        values=np.array(values),
+        scale=np.repeat([3989.3, 4586.0, 5397.9], 2),
+        coefficients=np.tile(sums.totals.coefficients, (3, 1)),
+        releases=3,
+    )
+    assert not np.any(resolve_nested(replace(sums, totals=totals), update).settled)
+
+
 def test_few_nodes_that_stand_for_much_are_refined(monkeypatch: pytest.MonkeyPatch) -> None:
     """N is all but known, and the noise says nothing of S."""
     kernel: Any = importlib.import_module("suffice.pipeline.math.engines.one_sum.pair_kernel")
