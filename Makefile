@@ -24,7 +24,7 @@ check: lint # lint, and the tests of what differs from origin/main; SINCE=HEAD~3
 	$(BIN)/python -m scripts.touched_tests $(SINCE)
 
 # Each process that finds no machine code beside the modules compiles all of it: here one does, for all.
-KERNELS := import suffice.pipeline.rows.chunk.partition, suffice.pipeline.rows.contribution.records, suffice.pipeline.math.engines.normal.node_kernel
+KERNELS := import suffice.pipeline.rows.chunk.partition, suffice.pipeline.rows.contribution.records, suffice.pipeline.math.engines.normal.node_kernel, suffice.pipeline.math.engines.one_sum.pair_kernel
 
 # Three processes on two cores: servers and stalled workers let one wait for minutes.
 test: $(VENV)/installed-dev # what decides a commit, on two cores; SLOW=yes: the slow tests too, and which were slowest
@@ -45,6 +45,7 @@ docs: $(VENV)/installed-docs # the documentation site, in build/docs; a warning 
 bench: $(VENV)/installed-bench # our times beside others', on the same files; benchmarks/RESULTS.md names the rest
 	$(BIN)/python benchmarks/run.py
 	$(BIN)/python benchmarks/noise_rate.py
+	PYTHONPATH=tests $(BIN)/python benchmarks/one_sum.py
 	$(BIN)/python benchmarks/reading.py
 	PYTHONPATH=tests $(BIN)/python benchmarks/ledger.py
 

@@ -75,6 +75,15 @@ def test_a_valid_vector_has_the_tables_and_posteriors_stated(entry: dict[str, An
         assert table["rows"] == release.table(name)
         assert table["saturated"] == release.statistic(name).n_saturated
     assert expected["samples"] == {name: sample.table() for name, sample in release.sampled.items()}
+    for stated in expected.get("trees", []):
+        tree = release.tree(stated["tree"], stated["where"])
+        assert tree.log_evidence == pytest.approx(stated["log_evidence"], rel=1e-9)
+        for row, wanted in zip(tree.table(stated["mass"]), stated["rows"], strict=True):
+            texts = {name: value for name, value in wanted.items() if isinstance(value, str)}
+            assert texts.items() <= row.items()
+            assert row.keys() == wanted.keys()
+            numbers = {name: value for name, value in wanted.items() if name not in texts}
+            assert {name: row[name] for name in numbers} == pytest.approx(numbers, rel=1e-7)
     for stated in expected["posteriors"]:
         posterior = release.posterior(stated["statistic"], **stated["arguments"])
         assert (stated["prior"], stated["family"]) == (str(posterior.prior), posterior.family)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+from scripts.vectors.joint import COMPARED, MASS, rounded
 from scripts.vectors.reference import (
     LEVELS,
     Marginal,
@@ -46,6 +47,23 @@ def expected_document(release: Release, asked: tuple[Asked, ...]) -> dict[str, A
         },
         "samples": {name: sample.table() for name, sample in release.sampled.items()},
         "posteriors": [posterior_document(release, one) for one in asked],
+        **({"trees": trees} if (trees := [tree_document(release, name) for name in release.trees]) else {}),
+    }
+
+
+def tree_document(release: Release, name: str) -> dict[str, Any]:
+    """Return what is known of a tree's nodes, in the column's unit, at the first key of every other group."""
+    levels = release.trees[name]
+    groups = release.plan_of(f"{name}.{levels[-1]}").groups
+    where = {column: str(domain[0]) for column, domain in groups.items() if column != levels[-1]}
+    tree = release.tree(name, where)
+    return {
+        "tree": name,
+        "where": where,
+        "mass": MASS,
+        "tolerance": COMPARED,
+        "log_evidence": rounded(tree.log_evidence),
+        "rows": [{**row, "mean": rounded(row["mean"]), "sd": rounded(row["sd"])} for row in tree.table(MASS)],
     }
 
 

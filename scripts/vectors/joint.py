@@ -10,7 +10,12 @@ import numpy as np
 from suffice.pipeline.math.engines.histogram.column_law import LAW, ROWS, column_law
 from suffice.pipeline.math.engines.histogram.histogram_posterior import histogram_posterior
 from suffice.pipeline.math.engines.tree.noisy_tree import NoisyTree
-from suffice.pipeline.math.engines.tree.populations import named_population
+from suffice.pipeline.math.engines.tree.populations import (
+    DEFAULT,
+    RECIPROCAL,
+    ZERO_INFLATED,
+    named_population,
+)
 from suffice.pipeline.math.engines.tree.posterior import tree_posterior
 from suffice.pipeline.terms.released.noise_distribution import NoisyTotals
 from suffice.pipeline.terms.statistics.histogram_bins import HistogramBins
@@ -46,7 +51,12 @@ def tree_cases() -> dict[str, NoisyTree]:
         "wide noise": _tree([[0] * 6, np.repeat(np.arange(6), 10).tolist()], (80, 40, 20)),
         "many leaves": _tree([[0] * 30, np.repeat(np.arange(30), 69).tolist()], (7, 3.5, 1)),
         "weights of the reciprocal": _tree([[0, 0], [0, 1, 1]], (3, 2, 1.5)),
+        "a share of empty leaves": _tree([[0, 0, 0], np.repeat(np.arange(3), 8).tolist()], (4, 3, 2)),
     }
+
+
+POPULATION_OF = {"weights of the reciprocal": RECIPROCAL, "a share of empty leaves": ZERO_INFLATED}
+"""Of the cases whose leaves are not contaminated."""
 
 
 def _tree(
@@ -74,7 +84,7 @@ def trees_document() -> dict[str, Any]:
     """Return trees, what was released of them, and what is known of their counts."""
     cases = []
     for about, tree in tree_cases().items():
-        population = "reciprocal" if "reciprocal" in about else "contaminated"
+        population = POPULATION_OF.get(about, DEFAULT)
         posterior = tree_posterior(tree, named_population(population))
         stated = [
             (level, posterior.means(level), posterior.sds(level), *posterior.interval(level, MASS))
@@ -88,13 +98,13 @@ def trees_document() -> dict[str, Any]:
                 "values": [None if each is None else each.tolist() for each in tree.values],
                 "scales": list(tree.scales),
                 "sizes": None if tree.sizes is None else tree.sizes.tolist(),
-                "log_evidence": _rounded(posterior.log_evidence),
+                "log_evidence": rounded(posterior.log_evidence),
                 "nodes": [
                     {
                         "level": level,
                         "node": node,
-                        "mean": _rounded(means[node]),
-                        "sd": _rounded(sds[node]),
+                        "mean": rounded(means[node]),
+                        "sd": rounded(sds[node]),
                         "lower": int(lower[node]),
                         "upper": int(upper[node]),
                     }
@@ -107,7 +117,11 @@ def trees_document() -> dict[str, Any]:
 
 
 def enumerated(cases: dict[str, NoisyTree]) -> dict[str, Any]:
-    """Return means of one case's counts by a sum over all counts of its leaves, and its evidence."""
+    """Return what is known of one case by a sum over all counts of its leaves.
+
+    Evidence and means; of each leaf the mean share of the root and the chance to be the highest, where equal
+    ones are as probably the higher; and of the first and the last leaf together mean and sd.
+    """
     about = "weights of the reciprocal"
     tree = cases[about]
     leaves = np.stack(np.meshgrid(*[np.arange(_MOST_COUNT)] * tree.n_leaves, indexing="ij"), axis=-1)
@@ -122,10 +136,23 @@ def enumerated(cases: dict[str, NoisyTree]) -> dict[str, Any]:
         noise = np.tanh(0.5 / scale) * np.exp(-np.abs(level - values) / scale)
         weight = weight * np.prod(noise, axis=1)
     total = weight.sum()
+    root, last = counts[0][:, 0], counts[-1]
+    has_any = weight * (root > 0)
+    shares = has_any @ (last / np.maximum(root, 1)[:, None]) / has_any.sum()
+    is_highest = last == last.max(axis=1)[:, None]
+    highest = weight @ (is_highest / is_highest.sum(axis=1)[:, None]) / total
+    ends = last[:, 0] + last[:, -1]
+    mean = weight @ ends / total
     return {
         "about": about,
-        "log_evidence": _rounded(float(np.log(total))),
-        "means": [[_rounded(mean) for mean in weight @ level / total] for level in counts],
+        "log_evidence": rounded(float(np.log(total))),
+        "means": [[rounded(mean) for mean in weight @ level / total] for level in counts],
+        "shares_of_root": [rounded(share) for share in shares],
+        "highest": [rounded(chance) for chance in highest],
+        "first_and_last": {
+            "mean": rounded(mean),
+            "sd": rounded(float(np.sqrt(weight @ (ends - mean) ** 2 / total))),
+        },
         "relative": 1e-8,
     }
 
@@ -162,9 +189,9 @@ def histograms_document() -> dict[str, Any]:
                 "bins": bins.written(),
                 "values": values.tolist(),
                 "scale": scale,
-                "log_evidence": _rounded(posterior.log_evidence()[0]),
-                "means": [_rounded(mean) for mean in means[0]],
-                "sds": [_rounded(sd) for sd in sds[0]],
+                "log_evidence": rounded(posterior.log_evidence()[0]),
+                "means": [rounded(mean) for mean in means[0]],
+                "sds": [rounded(sd) for sd in sds[0]],
                 "columns": [_column(posterior, of) for of in (LAW, ROWS)],
             }
         )
@@ -193,7 +220,7 @@ def _column(posterior: HistogramPosterior, of: str) -> dict[str, Any]:
         "levels": list(LEVELS),
         "frequencies": [each.tolist() for each in frequencies],
         "mean_between": [
-            {"mean": _rounded(float(np.mean(each))), "sd": _rounded(float(np.std(each)))} for each in ends
+            {"mean": rounded(float(np.mean(each))), "sd": rounded(float(np.std(each)))} for each in ends
         ],
     }
 
@@ -202,8 +229,9 @@ def _spread(n_nodes: int) -> list[int]:
     return sorted(set(np.linspace(0, n_nodes - 1, min(n_nodes, _SHOWN)).round().astype(int).tolist()))
 
 
-def _rounded(number: float) -> float:
+def rounded(number: float) -> float:
+    """Return a number to the digits that are stated."""
     return float(f"{float(number):.{DIGITS}g}")
 
 
-__all__ = ["histograms_document", "trees_document"]
+__all__ = ["COMPARED", "MASS", "histograms_document", "rounded", "trees_document"]

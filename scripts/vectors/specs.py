@@ -605,4 +605,25 @@ VALID: dict[str, VectorSpec] = {
         },
         signed=True,
     ),
+    "trees-of-totals": VectorSpec(
+        about="trees of clipped totals: whole numbers, and steps of a fine lattice that are joined",
+        spec={
+            "privacy": {**ROW, "epsilon": "8"},
+            "derived": {
+                "city": {"column": "origin", "map": {"EWR": "Newark", "JFK": "New York", "LGA": "New York"}}
+            },
+            "groups": {"origin": ORIGINS},
+            "statistics": {
+                "stops": {**FIRST["stops"], "hierarchy": ["all", "city", "origin"]},
+                "late": {
+                    **_sum("binomial", "late_of_five", trials="5"),
+                    "hierarchy": ["everywhere", "origin"],
+                },
+                "waits": {
+                    **_sum("exponential", upper="50", lattice_bits="8"),
+                    "hierarchy": ["whole", "city", "origin"],
+                },
+            },
+        },
+    ),
 }

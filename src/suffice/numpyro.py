@@ -25,8 +25,8 @@ Counts, and tables of counts, are summed one by one, without approximation, over
 noise scales of the released ones. One continuous sum is integrated by tanh-sinh quadrature between the kinks
 of the noise's distribution, to about nine digits. Where there are several (normal, lognormal, multivariate
 normal, regression) N is still summed, and means and scatter given N, whose distribution is known exactly, are
-latent sites of the model. Nothing is replaced by a normal approximation; the lattice of continuous sums
-counts as continuous.
+latent sites of the model. Of a tree all counts are summed, whatever the law of its leaves. Nothing is
+replaced by a normal approximation; the lattice of continuous sums counts as continuous.
 """
 
 from __future__ import annotations
@@ -42,9 +42,10 @@ try:
 except ModuleNotFoundError:
     raise MissingExtraError("suffice.numpyro", "numpyro") from None
 
-from suffice.pipeline.ask.numpyro import observed
+from suffice.pipeline.ask.numpyro import observed, observed_tree
 
 if TYPE_CHECKING:
+    from suffice.pipeline.ask.trees.count_tree import CountTree
     from suffice.pipeline.math.distributions.spread_scales import SpreadNormalInverseWishart
     from suffice.pipeline.math.priors.record_count import NPrior
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
@@ -90,12 +91,7 @@ def observe(
     """
     _require_64_bits()
     observed.require_statistic(statistic)
-    if not numpyro.primitives._PYRO_STACK:  # noqa: SLF001 - NumPyro has no other name for it
-        message = (
-            "observe was called outside of a model, where it has no effect: call it in the "
-            "function that is given to NUTS or another algorithm of NumPyro; log_likelihood returns numbers"
-        )
-        raise UsageError(message)
+    _require_model("observe", "log_likelihood")
     site = statistic.plan.name if name is None else name
     latent, count = None, observed.n_latent(statistic)
     if count:
@@ -105,6 +101,54 @@ def observe(
         statistic, n_prior=n_prior, predictor_prior=predictor_prior, latent=latent, **parameters
     )
     numpyro.factor(site, value.sum())
+
+
+def observe_tree(
+    tree: CountTree, leaves: dist.Distribution, *, component: str | None = None, name: str = "tree"
+) -> None:
+    """Condition a NumPyro model on all that was released of a tree, with a law of its leaves.
+
+    Parameters
+    ----------
+    tree : CountTree
+        As ``release.tree("flights")``; its own posterior and population are not asked.
+    leaves : numpyro.distributions.Distribution
+        Of whole numbers from 0 on, one law or one a leaf, in the order of ``tree.tree.keys[-1]``. Of totals a
+        whole number is a step, ``tree.unit.size`` in the column's unit.
+    component : str, optional
+        Which of the tree's, where there are several: call it once for each.
+    name : str
+        Of the factor.
+
+    Raises
+    ------
+    UsageError
+        Where it is called outside of a model, or as of ``log_likelihood_of_tree``.
+    """
+    _require_64_bits()
+    observed_tree.released_tree(tree, component)
+    _require_model("observe_tree", "log_likelihood_of_tree")
+    numpyro.factor(name, log_likelihood_of_tree(tree, leaves, component=component))
+
+
+def log_likelihood_of_tree(
+    tree: CountTree, leaves: dist.Distribution, *, component: str | None = None
+) -> Any:
+    """Return the log likelihood of all that was released of a tree, a number; differentiable.
+
+    It is the log chance of the released values of all levels, given the law of the leaves: their counts,
+    which add up, are summed over. Totals are rounded to the tree's unit, as in its posterior.
+
+    Raises
+    ------
+    UsageError
+        Where JAX computes in 32 bits, ``leaves`` is no law of whole numbers from 0 on, or of another number
+        of leaves, or the noise is so wide that exact sums would take too long.
+    UnknownNameError
+        Where the tree has no such component.
+    """
+    _require_64_bits()
+    return observed_tree.log_likelihood_of_tree(tree, leaves, component)
 
 
 def log_likelihood(
@@ -131,6 +175,15 @@ def log_likelihood(
     """
     _require_64_bits()
     return observed.log_likelihood(statistic, n_prior, parameters, latent, predictor_prior)
+
+
+def _require_model(called: str, instead: str) -> None:
+    if not numpyro.primitives._PYRO_STACK:  # noqa: SLF001 - NumPyro has no other name for it
+        message = (
+            f"{called} was called outside of a model, where it has no effect: call it in the "
+            f"function that is given to NUTS or another algorithm of NumPyro; {instead} returns numbers"
+        )
+        raise UsageError(message)
 
 
 def _require_64_bits() -> None:

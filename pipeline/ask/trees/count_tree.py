@@ -10,7 +10,12 @@ import numpy as np
 from suffice.errors import UnknownNameError, UsageError
 from suffice.pipeline.ask.trees.released_levels import noisy_trees
 from suffice.pipeline.math.engines.tree.least_squares import least_squares
-from suffice.pipeline.math.engines.tree.populations import DEFAULT, ZERO_INFLATED, named_population
+from suffice.pipeline.math.engines.tree.populations import (
+    DEFAULT,
+    RECIPROCAL,
+    ZERO_INFLATED,
+    named_population,
+)
 from suffice.pipeline.math.engines.tree.posterior import tree_posterior
 from suffice.pipeline.math.parameters.arguments import checked_draws, generator
 from suffice.pipeline.math.parameters.contrasts import require_share
@@ -160,7 +165,7 @@ class CountTree:
         """What has to be said beside the numbers."""
         fitted = "mean, spread and empty share" if self.population == ZERO_INFLATED else "mean and spread"
         notes = [f"Leaves: {self.population}, its {fitted} integrated over."]
-        if self.population == "reciprocal":
+        if self.population == RECIPROCAL:
             notes = ["Leaves: weights 1 / (n + 1)."]
         notes.extend(self.unit.notes)
         if self.error > _WORTH_SAYING:
@@ -203,6 +208,10 @@ class CountTree:
         """
         drawn = self._posterior(component).draws(checked_draws(n), generator(rng))
         return dict(zip(self.tree.levels, map(self.unit.values, drawn), strict=True))
+
+    def noisy(self, component: str | None = None) -> NoisyTree:
+        """Return what was released of a component, in whole numbers of :attr:`unit`."""
+        return self.released[self._named_component(component)]
 
     def roll_up(
         self,
@@ -393,15 +402,18 @@ class CountTree:
         return {"component": component} if len(self.components) > 1 else {}
 
     def _posterior(self, component: str | None) -> TreePosterior:
+        return self.posteriors[self._named_component(component)]
+
+    def _named_component(self, component: str | None) -> str:
         if component is None:
             if len(self.components) > 1:
                 message = f"name one of the components: {', '.join(self.components)}"
                 raise UsageError(message)
-            component = self.components[0]
+            return self.components[0]
         if component not in self.posteriors:
             message = f"the tree has no component {component!r}: it has {', '.join(self.components)}"
             raise UnknownNameError(message)
-        return self.posteriors[component]
+        return component
 
     def _place(self, level: str) -> int:
         if level not in self.tree.levels:
@@ -446,6 +458,9 @@ class CountTree:
         is_below = np.zeros(self.tree.n_leaves, np.int64)
         for level, keys in nodes.items():
             place = self._place(level)
+            if isinstance(keys, str):
+                message = f"a roll-up is of a list of keys by level: of {level} there is one text"
+                raise UsageError(message)
             wanted = [node for node, key in enumerate(self.tree.keys[place]) if key in set(keys)]
             if unknown := set(keys) - set(self.tree.keys[place]):
                 message = f"the level {level} has no key {min(unknown)!r}"

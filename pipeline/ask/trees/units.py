@@ -47,6 +47,11 @@ class TreeUnit:
         return cls(steps=steps - (steps + 1) % 2, step=step, upper=upper)
 
     @property
+    def size(self) -> Fraction:
+        """What a whole number of the tree is, in the column's unit."""
+        return self.steps * self.step
+
+    @property
     def what(self) -> str:
         """What nodes have, as a heading says it."""
         return "Counts" if self.upper is None else "Totals"
@@ -59,7 +64,7 @@ class TreeUnit:
         clipped = f"Totals are of values clipped to 0..{format_number(self.upper)}."
         if self.steps == 1:
             return (clipped,)
-        size = self.steps * self.step
+        size = self.size
         shown = format_number(size) if size.denominator == 1 else f"{float(size):.4g}"
         coarse = (
             f"Totals and released values are rounded to steps of {shown}, at most 1/{STEPS_PER_SCALE} of the "
@@ -73,7 +78,7 @@ class TreeUnit:
 
     def values(self, wholes: Counts | Floats) -> Counts | Floats:
         """Return whole numbers, or floats between them, in the column's unit."""
-        size = self.steps * self.step
+        size = self.size
         if size == 1:
             return wholes
         if size.denominator > 1:

@@ -238,8 +238,11 @@ class ConjugateMixture(Draws):
         """Standard deviations, from the conditional distributions' own."""
         # (1): the mean of the variances, and the variance of the means.
         within = np.mean(self._by_state(self.conditional.sd(parameter)) ** 2, axis=0)
-        sd: Floats = np.sqrt(within + self._by_state(self.conditional.mean(parameter)).var(axis=0))
-        return sd
+        means = self._by_state(self.conditional.mean(parameter))
+        # A state without a mean has no variance either.
+        is_endless = np.isinf(means).any(axis=0)
+        sd: Floats = np.sqrt(within + np.where(is_endless, 0.0, means).var(axis=0))
+        return np.where(is_endless, np.inf, sd)
 
     def sample(self, draws: int, rng: np.random.Generator) -> dict[str, Floats]:
         """Joint draws."""

@@ -221,6 +221,17 @@ class Components:
             scatter=self.scatter[chosen],
         )
 
+    def replaced(self, cells: Cells, other: Self) -> Self:
+        """With those of some cells, ascending, taken from others, whose cells are numbered from 0."""
+        kept = np.flatnonzero(~np.isin(self.cell, cells))
+        cell = np.concatenate([self.cell[kept], cells[other.cell]])
+        order = np.argsort(cell, kind="stable")
+        columns: dict[str, Any] = {
+            name: np.concatenate([getattr(self, name)[kept], getattr(other, name)])[order]
+            for name in ("n", "total", "weight", "scatter")
+        }
+        return replace(self, cell=cell[order], **columns)
+
     def tempered(self, levels: Floats) -> Self:
         """Split every pair evenly among its cell's levels, and divide N and S by each."""
         number = levels.shape[1]

@@ -192,9 +192,9 @@ class NormalInverseWishartDistribution(distribution.OfCells):
         return {"mean": self.names, "variance": self.names, "covariance": pairs}
 
     def mean(self, parameter: str) -> Floats:
-        """Means: mu of m, NaN for f <= 1; Psi / (f - 2) of Sigma, infinite for f <= 2."""
+        """Means: mu of m, NaN for f <= 1 unless m is given; Psi / (f - 2) of Sigma, infinite for f <= 2."""
         if parameter == "mean":
-            return np.where(self._freedom > 1.0, self.loc, np.nan)
+            return np.where((self._freedom > 1.0) | self._is_given, self.loc, np.nan)
         freedom = self._freedom[:, :, None]
         return _entries(parameter, distribution.moment_above(2.0, freedom, self.scale, freedom - 2.0))
 
@@ -203,8 +203,10 @@ class NormalInverseWishartDistribution(distribution.OfCells):
         diagonal = np.einsum("cii->ci", self.scale)
         f = self._freedom
         if parameter == "mean":
-            # Var m_i = E Sigma_ii / kappa.
-            return np.sqrt(distribution.moment_above(2.0, f, diagonal, (f - 2.0) * self.precision[:, None]))
+            # Var m_i = E Sigma_ii / kappa; of a mean that is given 0, also where Sigma has no mean.
+            kappa = np.where(self._is_given, 1.0, self.precision[:, None])
+            variance = distribution.moment_above(2.0, f, diagonal, (f - 2.0) * kappa)
+            return np.where(self._is_given, 0.0, np.sqrt(variance))
         # (3).
         products = diagonal[:, :, None] * diagonal[:, None, :]
         f = f[:, :, None]
@@ -254,6 +256,11 @@ class NormalInverseWishartDistribution(distribution.OfCells):
             "variance": np.einsum("...ii->...i", covariance),
             "covariance": _entries("covariance", covariance),
         }
+
+    @property
+    def _is_given(self) -> NDArray[np.bool_]:
+        """Whether kappa is infinite, (n_cells, 1): m is mu."""
+        return np.isinf(self.precision)[:, None]
 
     @property
     def _freedom(self) -> Floats:

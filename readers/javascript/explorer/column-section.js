@@ -8,6 +8,7 @@ import { pythonText } from "./lines.js";
 import { brief, written } from "./numbers.js";
 import { latest, percent, sameElsewhere } from "./parts.js";
 import { share } from "./scales.js";
+import { COLUMNS, columnFields, columnFromHash, remember, withPart } from "./state.js";
 
 const QUIET = 700;
 const OF = [
@@ -22,8 +23,10 @@ const OF = [
  * @param {Object} reader - from `reading`
  */
 export function columnSection(page, reader) {
-  const asked = { name: page.columns[0].name, where: {}, of: "law", level: 0.5, least: null, mass: 0.95, prior: "", whole: false };
-  const statistic = choice("Column", page.columns.map(({ name }) => ({ value: name, text: page.words.statistic(name) })), (name) => begin(name));
+  const kinds = OF.map(({ value }) => value);
+  const fromAddress = () => columnFromHash(location.hash, page, kinds);
+  const asked = fromAddress();
+  const statistic = choice("Column", page.columns.map(({ name }) => ({ value: name, text: page.words.statistic(name) })), (name) => choose(name));
   const cell = element("div", { class: "cell" });
   const of = choice("Asked of", OF, (value) => change({ of: value }));
   const level = slider({ name: "Quantile", hint: "The value below which this share of records lies.", scale: share(0.001) }, (value) => change({ level: Number(value.toPrecision(3)) }, true));
@@ -55,27 +58,39 @@ export function columnSection(page, reader) {
   let bands = null;
   let quiet = null;
   if (typeof ResizeObserver === "function") new ResizeObserver(() => column !== null && show()).observe(figure);
-  begin(asked.name);
+  begin(asked);
+  addEventListener("hashchange", () => {
+    const wanted = fromAddress();
+    const fieldsOf = (question) => JSON.stringify(columnFields(question, kinds[0]));
+    if (fieldsOf(wanted) !== fieldsOf(asked)) begin(wanted);
+  });
 
-  function begin(name) {
-    const { groups, bounds } = page.columns.find((one) => one.name === name);
-    const where = Object.fromEntries(groups.map((group) => [group.column, group.key(0)]));
+  function begin(question) {
+    const { groups } = page.columns.find((one) => one.name === question.name);
     replace(cell, groups.map((group) => {
       const field = keyField(group, (key) => change({ where: { ...asked.where, [group.column]: key } }));
-      field.show(group.key(0));
+      field.show(question.where[group.column]);
       return field.node;
     }));
     column = null;
-    change({ name, where, least: (bounds[0] + bounds[1]) / 2 });
+    change(question, false, false);
+  }
+
+  /** Another column: its first cell, and a share that its own quantile places. */
+  function choose(name) {
+    const { groups } = page.columns.find((one) => one.name === name);
+    begin({ ...asked, name, where: Object.fromEntries(groups.map((group) => [group.column, group.key(0)])), least: null });
+    remember(withPart(location.hash, COLUMNS, columnFields(asked, kinds[0])));
   }
 
   /** What is drawn already answers where only another number is asked of it. */
-  function change(patch, isOfTheSame = false) {
+  function change(patch, isOfTheSame = false, isRemembered = true) {
     Object.assign(asked, patch);
+    if (isRemembered) remember(withPart(location.hash, COLUMNS, columnFields(asked, kinds[0])));
     statistic.show(asked.name);
     of.show(asked.of);
     level.show(asked.level);
-    least.show(asked.least);
+    least.show(asked.least ?? "");
     mass.show(Number((asked.mass * 100).toPrecision(12)));
     whole.show(asked.whole);
     prior.show(asked.prior);
@@ -85,7 +100,7 @@ export function columnSection(page, reader) {
     }
     const options = { where: asked.where, of: asked.of, ...(asked.prior ? { prior: asked.prior } : {}) };
     ask((pause) => reader.column(asked.name, options, pause), (found) => {
-      if (column === null) asked.least = Number(found.quantile(0.9, asked.mass).upper);
+      asked.least ??= Number(found.quantile(0.9, asked.mass).upper);
       column = found;
       bands = null;
       least.show(asked.least);

@@ -9,7 +9,7 @@ import { placeOf } from "./lines.js";
 import { readPage } from "./page-data.js";
 import { prepare } from "./preparing.js";
 import { reading } from "./reading.js";
-import { firstQuestion, fromHash, toHash } from "./state.js";
+import { COLUMNS, TREES, firstQuestion, fromHash, partOf, remember, toHash, withQuestion } from "./state.js";
 import { releasedTable } from "./released.js";
 import { treeSection } from "./tree-section.js";
 
@@ -20,17 +20,22 @@ const QUIET = 900;
  *
  * @param {HTMLElement} section
  * @param {string} text - the page's data
+ * @returns {HTMLElement} where the part begins that the address asks for
  */
 export function start(section, text) {
   const written = readPage(text);
   const page = { ...written, uri: placeOf(written.uri, location.href) };
   const reader = reading(page);
   const parts = [
-    page.statistics.length > 0 ? { title: "Explore", lead: LEAD, node: parameterSection(page, reader) } : null,
-    page.columns.length > 0 ? columnSection(page, reader) : null,
-    page.trees.length > 0 ? treeSection(page, reader) : null,
-  ];
-  replace(section, parts.filter((part) => part !== null).map(({ title, lead, node }) => [...heading(title, lead), node]));
+    page.statistics.length > 0 ? { part: "", title: "Explore", lead: LEAD, node: parameterSection(page, reader) } : null,
+    page.columns.length > 0 ? { part: COLUMNS, ...columnSection(page, reader) } : null,
+    page.trees.length > 0 ? { part: TREES, ...treeSection(page, reader) } : null,
+  ].filter((part) => part !== null);
+  const headings = parts.map(({ title }) => element("h2", {}, title));
+  replace(section, parts.map(({ lead, node }, at) => [headings[at], element("p", { class: "lead" }, lead), node]));
+  // Where the address asks for a part, that is what is shown.
+  const asked = partOf(location.hash);
+  return headings.find((_, at) => parts[at].part === asked) ?? section;
 }
 
 /** The part for the parameters of statistics, whose prior a reader moves. */
@@ -55,7 +60,7 @@ function parameterSection(page, reader) {
 
   function ask(patch, isRemembered = true) {
     question = { ...question, ...patch };
-    if (isRemembered) remember(question);
+    if (isRemembered) remember(withQuestion(location.hash, question));
     turn += 1;
     const mine = turn;
     showForm(true);
@@ -163,16 +168,3 @@ function parameterSection(page, reader) {
 const LEAD =
   "Choose a cell, state what you believed before, and see what this release makes of it. Everything is worked " +
   "out in your browser; nothing is sent anywhere, and it costs no privacy.";
-
-function heading(title, lead) {
-  return [element("h2", {}, title), element("p", { class: "lead" }, lead)];
-}
-
-/** Keep the question in the address, where the browser allows it. */
-function remember(question) {
-  try {
-    history.replaceState(null, "", toHash(question));
-  } catch {
-    // An address that cannot be changed loses nothing but a link to this question.
-  }
-}

@@ -15,8 +15,8 @@ function begin() {
   const once = () => {
     if (isStarted) return;
     isStarted = true;
-    start(section, data.textContent);
-    if (isAsked) section.scrollIntoView();
+    const begins = start(section, data.textContent);
+    if (isAsked) begins.scrollIntoView();
   };
   if (isAsked || typeof IntersectionObserver !== "function") {
     once();

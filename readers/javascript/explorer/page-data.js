@@ -2,7 +2,7 @@
 // for: a page with many cells opens at once.
 
 import { poolsOf } from "./pool.js";
-import { COUNTING } from "../src/tree/released_tree.js";
+import { componentsOf } from "../src/tree/released_tree.js";
 import { wordsOf } from "./words.js";
 
 /**
@@ -19,7 +19,7 @@ import { wordsOf } from "./words.js";
  * @param {string} text - of the script element `suffice-release`
  * @returns {{label: string, uri: string, about: Object, words: Object, name: string, loss: {epsilon: string}|{rho: string}, releaseId: string, nIsPublic: boolean,
  *   mostRows: number, publicN: number|null, likelihoods: Object, pooled: function(string, string[], string): Object|null, groups: Group[], statistics: Statistic[],
- *   trees: {name: string, levels: string[], components: string[], groups: Group[]}[],
+ *   trees: {name: string, levels: string[], components: string[], groups: Group[], unit: string}[],
  *   columns: {name: string, unit: string, groups: Group[], bounds: number[]}[], manifestBytes: Uint8Array,
  *   pathOf: function(string): string, file: function(string): Uint8Array}}
  */
@@ -55,7 +55,10 @@ export function readPage(text) {
     trees: hierarchies.flatMap(([name, levels]) => {
       const leaves = declared.statistics.find((one) => one.name === `${name}.${levels.at(-1)}`);
       const groups = groupsOf(leaves).filter(({ column }) => column !== levels.at(-1));
-      return COUNTING.includes(leaves.family) ? [{ name, levels, components: leaves.components, groups }] : [];
+      const components = componentsOf(leaves);
+      // Words are of statistics, and so of levels.
+      const unit = levels.map((level) => about.statistics?.[`${name}.${level}`]?.unit).find(Boolean) ?? "";
+      return components === null ? [] : [{ name, levels, components, groups, unit }];
     }),
     columns: declared.statistics
       .filter(({ family, mechanism }) => family === "histogram" && mechanism === "discrete_laplace")

@@ -4,8 +4,9 @@ import { DEFAULT_POPULATION } from "../src/tree/populations.js";
 import { element, replace, svg } from "./dom.js";
 import { choice, keyField, numberField } from "./fields.js";
 import { pythonText } from "./lines.js";
-import { whole } from "./numbers.js";
+import { brief, whole } from "./numbers.js";
 import { latest, percent, sameElsewhere } from "./parts.js";
+import { TREES, remember, treeFields, treeFromHash, withPart } from "./state.js";
 
 /** Children that are shown of a node at once. */
 const MOST_SHOWN = 60;
@@ -14,6 +15,7 @@ const HEIGHT = 26;
 
 const POPULATIONS = [
   { value: "contaminated", text: "rates of one population, some outliers" },
+  { value: "zero-inflated", text: "rates, some leaves are empty" },
   { value: "negative-binomial", text: "rates of one population" },
   { value: "reciprocal", text: "weights 1 / (n + 1)" },
 ];
@@ -25,15 +27,16 @@ const POPULATIONS = [
  * @param {Object} reader - from `reading`
  */
 export function treeSection(page, reader) {
-  const asked = { name: page.trees[0].name, where: {}, component: null, population: DEFAULT_POPULATION, mass: 0.95 };
-  const tree = choice("Tree", page.trees.map(({ name }) => ({ value: name, text: page.words.statistic(name) })), (name) => begin(name));
+  const fromAddress = () => treeFromHash(location.hash, page, POPULATIONS.map(({ value }) => value));
+  const asked = fromAddress();
+  const tree = choice("Tree", page.trees.map(({ name }) => ({ value: name, text: page.words.statistic(name) })), (name) => choose(name));
   const beside = element("div", { class: "cell" });
   const component = choice("Counted", [], (name) => change({ component: name }));
   const population = choice(
-    "Counts of leaves are drawn from",
+    "Leaves are drawn from",
     POPULATIONS,
     (name) => change({ population: name }),
-    "A prior of the leaves, whose mean and spread are integrated over.",
+    "A prior of the leaves, whose mean and spread, and share of empty ones, are integrated over.",
   );
   const mass = numberField("Probability of intervals, in %", { low: 0.1, high: 99.9, step: "any" }, (of) =>
     change({ mass: Number((of / 100).toPrecision(12)) }),
@@ -46,35 +49,51 @@ export function treeSection(page, reader) {
   );
   const headline = element("p", { class: "explorer-answer", role: "status" });
   const contradictions = element("p", {});
+  const bounds = element("p", {});
   const list = element("div", { class: "explorer-tree" });
   const after = element("div", { class: "explorer-lines" });
-  const answered = element("div", { class: "explorer-answers" }, headline, contradictions, list, after);
+  const elsewhere = element("div", { class: "explorer-lines" });
+  const answered = element("div", { class: "explorer-answers" }, headline, contradictions, bounds, list, after);
   const complaint = element("div", { role: "status" });
   const ask = latest(answered, complaint);
   const opened = new Set();
-  begin(asked.name);
+  const fieldsNow = () => treeFields({ ...asked, opened }, DEFAULT_POPULATION);
+  const keep = () => remember(withPart(location.hash, TREES, fieldsNow()));
+  begin(asked);
+  addEventListener("hashchange", () => {
+    const wanted = fromAddress();
+    if (JSON.stringify(treeFields(wanted, DEFAULT_POPULATION)) !== JSON.stringify(fieldsNow())) begin(wanted);
+  });
 
-  function begin(name) {
-    const { groups, components } = page.trees.find((one) => one.name === name);
+  function begin({ opened: wanted, ...question }) {
+    const { groups, components } = page.trees.find((one) => one.name === question.name);
     opened.clear();
-    const where = Object.fromEntries(groups.map((group) => [group.column, group.key(0)]));
+    for (const node of wanted) opened.add(node);
     replace(beside, groups.map((group) => {
       const field = keyField(group, (key) => change({ where: { ...asked.where, [group.column]: key } }));
-      field.show(group.key(0));
+      field.show(question.where[group.column]);
       return field.node;
     }));
-    component.fill(components.map((value) => ({ value, text: page.words.value(name, value) })));
+    component.fill(components.map((value) => ({ value, text: page.words.value(question.name, value) })));
     component.node.hidden = components.length < 2;
-    const last = components.includes("true") ? "true" : components[0];
-    change({ name, where, component: last });
+    change(question, false);
   }
 
-  function change(patch) {
+  /** Another tree: its first key of every group, and nothing folded open. */
+  function choose(name) {
+    begin({ ...treeFromHash("", { trees: page.trees.filter((one) => one.name === name) }, [asked.population]), mass: asked.mass });
+    keep();
+  }
+
+  function change(patch, isRemembered = true) {
     Object.assign(asked, patch);
+    if (isRemembered) keep();
     tree.show(asked.name);
     component.show(asked.component);
     population.show(asked.population);
     mass.show(Number((asked.mass * 100).toPrecision(12)));
+    // Also where this reader refuses: Python may work it out.
+    replace(elsewhere, sameElsewhere(...linesOf(page, asked)));
     const { name, where, population: of } = asked;
     ask((pause) => reader.tree(name, { where, population: of }, pause), show);
   }
@@ -83,30 +102,46 @@ export function treeSection(page, reader) {
     const { component: name, mass: within } = asked;
     const nodes = nodesOf(page, found, name, within);
     const [root] = nodes[0];
-    replace(
-      headline,
-      `With ${percent(within)} probability, ${page.words.statistic(asked.name)} has `,
-      element("strong", {}, whole(root.lower)),
-      " to ",
-      element("strong", {}, whole(root.upper)),
-      found.components.length > 1 ? ` records of ${page.words.value(asked.name, name)}.` : " records.",
-    );
-    replace(contradictions, contradictionsOf(nodes));
-    replace(list, legend(), element("p", { class: "hint" }, SCALES), branch([root], nodes, opened));
+    forgetUnknown(opened, nodes);
+    const [least, most] = [element("strong", {}, root.number(root.lower)), element("strong", {}, root.number(root.upper))];
+    replace(headline, `With ${percent(within)} probability, ${page.words.statistic(asked.name)} `, ...saidOf(found, least, most));
+    replace(contradictions, contradictionsOf(nodes, found.unit));
+    replace(bounds, found.unit.notes.join(" "));
+    bounds.hidden = !found.unit.isTotal;
+    replace(list, legend(), element("p", { class: "hint" }, SCALES), branch([root], nodes, { opened, keep }));
     replace(
       after,
-      found.notes.map((note) => element("p", { class: "hint" }, note)),
-      element("p", { class: "hint" }, "All counts are inferred together, each tree of a category by itself: whole numbers, never negative, that add up in every draw. Ends of intervals are those of Python and of the command line."),
-      sameElsewhere(...linesOf(page, asked)),
+      found.notes.filter((note) => !found.unit.notes.includes(note)).map((note) => element("p", { class: "hint" }, note)),
+      element("p", { class: "hint" }, found.unit.isTotal ? HOW_TOTALS : HOW_COUNTS),
     );
   }
 
-  return { title: "Explore the trees", lead: LEAD, node: element("div", { class: "explorer-body" }, form, element("div", { class: "explorer-right" }, complaint, answered)) };
+  /** What the root has: a total in the column's unit, or records, of a category where there are several. */
+  function saidOf({ unit, components }, least, most) {
+    const { unit: named } = page.trees.find((one) => one.name === asked.name);
+    if (unit.isTotal) return ["has a total of ", least, " to ", most, named ? ` ${named}.` : "."];
+    return ["has ", least, " to ", most, components.length > 1 ? ` records of ${page.words.value(asked.name, asked.component)}.` : " records."];
+  }
+
+  return { title: "Explore the trees", lead: LEAD, node: element("div", { class: "explorer-body" }, form, element("div", { class: "explorer-right" }, complaint, answered, elsewhere)) };
 }
 
 const LEAD =
-  "Counts that were released level by level contradict each other. Open a node to see those below it: what was released, " +
-  "and what it can have been, given all of the tree.";
+  "Counts and totals that were released level by level contradict each other. Open a node to see those below it: what was " +
+  "released, and what it can have been, given all of the tree.";
+
+const HOW_COUNTS =
+  "All counts are inferred together, each tree of a category by itself: whole numbers, never negative, that add up in every " +
+  "draw. Ends of intervals are those of Python and of the command line.";
+
+const HOW_TOTALS =
+  "All totals are inferred together: never negative, and they add up in every draw. What lies above the bound is missing from " +
+  "all of them alike. Ends of intervals are those of Python and of the command line.";
+
+/** A count, or a total, as people read it: without places that its noise does not have. */
+function numberOf(value, step) {
+  return step >= 1 || Math.abs(value) >= 100 ? whole(Math.round(value)) : brief(value, 4);
+}
 
 /** All nodes of one component, level by level, each with its numbers and its children. */
 function nodesOf(page, tree, component, mass) {
@@ -117,8 +152,9 @@ function nodesOf(page, tree, component, mass) {
       name: levels[level],
       key,
       label: page.words.key(levels[level], key),
+      number: (value) => numberOf(value, tree.unit.size),
       children: [],
-      ...tree.posteriors[component].summary(level, node, mass),
+      ...tree.summary(component, level, node, mass),
       ...tree.released(component, level, node),
     })),
   );
@@ -126,17 +162,28 @@ function nodesOf(page, tree, component, mass) {
   return nodes;
 }
 
+function idOf({ level, key }) {
+  return `${level} ${key}`;
+}
+
+/** Nodes that stand open, without those that an address named and that the tree lacks. */
+function forgetUnknown(opened, nodes) {
+  const known = new Set(nodes.slice(0, -1).flat().map(idOf));
+  for (const id of opened) if (!known.has(id)) opened.delete(id);
+}
+
 function nameOf({ level, name, label }) {
   return level === 0 ? name : label;
 }
 
-/** How often the released counts contradict each other, in words. */
-function contradictionsOf(nodes) {
+/** How often the released numbers contradict each other, in words. */
+function contradictionsOf(nodes, { isTotal, steps }) {
   const inner = nodes.slice(0, -1).flat();
   const all = nodes.flat();
   const apart = inner.filter(({ released, below }) => released !== below).length;
   const negative = all.filter(({ released }) => released < 0).length;
-  const said = [`As released, ${apart} of ${inner.length} counts above the leaves ${apart === 1 ? "differs" : "differ"} from the sum of those right below.`];
+  const as = steps > 1 ? "As released, but for rounding," : "As released,";
+  const said = [`${as} ${apart} of ${inner.length} ${isTotal ? "totals" : "counts"} above the leaves ${apart === 1 ? "differs" : "differ"} from the sum of those right below.`];
   if (negative > 0) said.push(` ${negative} of ${all.length} ${negative === 1 ? "lies" : "lie"} below 0.`);
   said.push(" The intervals contradict nothing.");
   return said.join("");
@@ -162,11 +209,11 @@ function diamond(x, y) {
 }
 
 /** Siblings as a list: leaves on one scale, other nodes each on its own. */
-function branch(siblings, nodes, opened) {
+function branch(siblings, nodes, folds) {
   const list = element("ul", { class: "branch" });
   const shown = siblings.slice(0, MOST_SHOWN);
   const ofLeaves = rangeOf(siblings, 0);
-  const add = (some) => list.append(...some.map((node) => row(node, node.below === null ? ofLeaves : rangeOf([node]), nodes, opened)));
+  const add = (some) => list.append(...some.map((node) => row(node, node.below === null ? ofLeaves : rangeOf([node]), nodes, folds)));
   add(shown);
   if (siblings.length > shown.length) {
     const more = element("button", { type: "button" }, `Show ${siblings.length - shown.length} more`);
@@ -187,16 +234,20 @@ function rangeOf(nodes, ...others) {
   return [low, Math.max(high, low + 1)];
 }
 
-function row(node, range, nodes, opened) {
-  const id = `${node.level} ${node.key}`;
+function row(node, range, nodes, folds) {
+  const { opened, keep } = folds;
+  const id = idOf(node);
   const item = element("li", {});
   const isInner = node.children.length > 0;
   const inside = element("div", { class: "children" });
   const toggle = isInner
-    ? element("button", { type: "button", class: "fold", "aria-expanded": "false", click: () => fold(!opened.has(id)) }, nameOf(node))
+    ? element("button", { type: "button", class: "fold", "aria-expanded": "false", click: () => toggled(toggle.getAttribute("aria-expanded") !== "true") }, nameOf(node))
     : element("span", { class: "leaf" }, nameOf(node));
   const differs = node.below !== null && node.below !== node.released;
-  const said = [`released ${whole(node.released)}`, node.below === null ? null : `below it ${whole(node.below)}`];
+  const { number } = node;
+  const [lower, upper] = [number(node.lower), number(node.upper)];
+  const said = [element("span", {}, `released ${number(node.released)}${node.below === null ? "" : ","}`)];
+  if (node.below !== null) said.push(" ", element("span", {}, `below it ${number(node.below)}`));
   item.append(
     element(
       "div",
@@ -204,28 +255,34 @@ function row(node, range, nodes, opened) {
       element("div", { class: "name" }, toggle),
       picture(node, range),
       element("div", { class: "numbers" },
-        element("strong", {}, node.lower === node.upper ? whole(node.lower) : `${whole(node.lower)} to ${whole(node.upper)}`),
-        element("span", { class: differs || node.released < 0 ? "said contradicts" : "said" }, said.filter(Boolean).join(", "))),
+        element("strong", {}, lower === upper ? lower : `${lower} to ${upper}`),
+        element("span", { class: differs || node.released < 0 ? "said contradicts" : "said" }, ...said)),
     ),
     inside,
   );
   const fold = (isOpen) => {
     toggle.setAttribute("aria-expanded", String(isOpen));
-    if (isOpen) opened.add(id);
+    // The root is open as a page opens.
+    if (isOpen && node.level > 0) opened.add(id);
     else opened.delete(id);
-    replace(inside, isOpen ? branch(node.children, nodes, opened) : null);
+    replace(inside, isOpen ? branch(node.children, nodes, folds) : null);
+  };
+  const toggled = (isOpen) => {
+    fold(isOpen);
+    keep();
   };
   if (isInner && (opened.has(id) || node.level === 0)) fold(true);
   return item;
 }
 
 /** The interval of a node on the scale of its siblings, with what was released. */
-function picture({ lower, upper, mean, released, below, label }, [low, high]) {
+function picture(node, [low, high]) {
+  const { lower, upper, mean, released, below, number } = node;
   const x = (value) => 8 + ((value - low) / (high - low)) * (WIDTH - 16);
   const middle = HEIGHT / 2;
   return svg(
     "svg",
-    { class: "explorer-node", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": `${label}: ${lower} to ${upper}, released ${released}` },
+    { class: "explorer-node", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": `${nameOf(node)}: ${number(lower)} to ${number(upper)}, released ${number(released)}` },
     low <= 0 ? svg("line", { class: "zero", x1: x(0), x2: x(0), y1: 0, y2: HEIGHT }) : null,
     svg("line", { class: "interval", x1: x(lower) - 1, x2: x(upper) + 1, y1: middle, y2: middle }),
     svg("line", { class: "mean", x1: x(mean), x2: x(mean), y1: middle - 6, y2: middle + 6 }),

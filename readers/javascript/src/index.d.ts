@@ -127,30 +127,58 @@ export interface NodeRow {
   below?: number | null;
 }
 
-/** Counts at all nodes of a tree, inferred together: whole numbers from 0 on that add up in every draw. */
+/** A seed, or a function that gives numbers from 0 to 1, below 1, as `Math.random`. */
+export type Rng = string | number | (() => number);
+
+export interface DrawOptions {
+  mass?: number;
+  draws?: number;
+  rng?: Rng;
+}
+
+export interface DrawnNumbers {
+  component: string;
+  mean: number;
+  sd: number;
+  lower: number;
+  upper: number;
+}
+
+/**
+ * Counts at all nodes of a tree, or totals in the column's unit, inferred together: from 0 on, and they add up in every draw.
+ */
 export interface CountTree {
   readonly levels: string[];
   readonly keys: string[][];
   /** Of all levels but the first: where each node's parent stands in the level above. */
   readonly parents: number[][];
-  /** What is counted: a tree of each, independent given what was released. */
+  /** What is counted: a tree of each, independent given what was released; of totals `total` alone. */
   readonly components: string[];
   readonly population: string;
+  /** `steps` of the released lattice are one of the tree's, `size` in the column's unit; values were clipped at `upper`. */
+  readonly unit: { steps: number; size: number; isTotal: boolean; upper: string | null };
   readonly logEvidence: number;
   /** What a chance may be off by, about: rounding, cut tails, and the rule over hyperparameters. */
   readonly error: number;
   readonly notes: string[];
   table(mass?: number, options?: { level?: string; component?: string }): NodeRow[];
-  counts(level: string, key: string, component?: string): { low: number; chances: Float64Array };
-  draws(number: number, options?: { component?: string; seed?: string | number }): Record<string, Float64Array>[];
-  share(level: string, options?: { above?: string; mass?: number; draws?: number; component?: string; seed?: string | number }): NodeRow[];
-  ratio(component: string, level: string, options?: { mass?: number; draws?: number; seed?: string | number }): NodeRow[];
+  /** Chances of `low`, `low + step` and on. */
+  counts(level: string, key: string, component?: string): { low: number; step: number; chances: Float64Array };
+  draws(number: number, options?: { component?: string; rng?: Rng }): Record<string, Float64Array>[];
+  /** What nodes hold together, by level their keys: each leaf below them once. */
+  rollUp(nodes: Record<string, string[]>, options?: DrawOptions): DrawnNumbers[];
+  share(level: string, options?: DrawOptions & { above?: string; component?: string }): NodeRow[];
+  ratio(component: string, level: string, options?: DrawOptions & { of?: string[] }): NodeRow[];
+  /** How probably each is among the `within` highest; of equal ones one is as probably the higher as the other. */
+  rankProbabilities(
+    level: string, options?: { within?: number; component?: string; draws?: number; rng?: Rng },
+  ): { level: string; key: string; probability: number }[];
 }
 
 export interface TreeOptions {
   /** A key of every group beside the tree's. */
   where?: Keys;
-  population?: "contaminated" | "negative-binomial" | "reciprocal";
+  population?: "contaminated" | "zero-inflated" | "negative-binomial" | "reciprocal";
   /** Known sizes of the leaves. */
   sizes?: number[];
   /** Multiplications, above which a tree is refused with the code `resolution`; by default some seconds of them. */
@@ -195,7 +223,8 @@ export interface ColumnOptions {
   /** As `BinWalk(0.1, 0.4)`. */
   prior?: string;
   draws?: number;
-  seed?: string | number;
+  /** A seed, or a function that gives numbers from 0 to 1, below 1. */
+  rng?: Rng;
   most?: number;
 }
 
@@ -224,7 +253,7 @@ export interface Release {
   /** The draws of a posterior sample; `table` and `posterior` refuse one, as there are no statistics in it. */
   samples(statistic: string, where?: Keys): SampleRow[];
   posterior(statistic: string, options?: PosteriorOptions): Posterior;
-  /** Trees of counts: `beside` are groups of which there is a tree for each key. */
+  /** Trees of counts or totals: `beside` are groups of which there is a tree for each key. */
   readonly trees: { name: string; levels: string[]; beside: string[] }[];
   tree(name: string, options?: TreeOptions): CountTree;
   treeInSlices(name: string, options?: TreeOptions, pause?: () => Promise<void>): Promise<CountTree>;

@@ -26,6 +26,11 @@ export function generator(seed) {
   return () => ((bits() >>> 5) * 67108864 + (bits() >>> 6)) / 9007199254740992;
 }
 
+/** Numbers from 0 to 1, below 1: by a function that gives them, as `Math.random`, or from a seed. */
+export function uniforms(rng) {
+  return typeof rng === "function" ? rng : generator(rng);
+}
+
 function hashOf(text) {
   let hash = 0x811c9dc5;
   for (let i = 0; i < text.length; i += 1) hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193);

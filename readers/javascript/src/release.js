@@ -195,13 +195,13 @@ export class Release {
     return inSlices(() => this.conflict(statistic, options), pause);
   }
 
-  /** Trees of counts: name, levels from the root on, and the groups beside them, of which `where` names a key. */
+  /** Trees of counts or totals: name, levels from the root on, and the groups beside them, of which `where` names a key. */
   get trees() {
     return treesOf(this);
   }
 
   /**
-   * The joint posterior of the counts at all nodes of a tree: whole numbers that add up.
+   * The joint posterior of the counts at all nodes of a tree, or of totals in the column's unit: they add up.
    *
    * @param {string} name As the spec called the statistic that has a hierarchy.
    * @param {{where?: Record<string, string | number>, population?: string, sizes?: number[], most?: number}} [options]
@@ -223,7 +223,7 @@ export class Release {
    *
    * @param {string} statistic
    * @param {{where?: Record<string, string | number>, of?: "law" | "rows", prior?: string, draws?: number,
-   *   seed?: string | number, most?: number}} [options]
+   *   rng?: string | number | (() => number), most?: number}} [options]
    */
   column(statistic, options = {}) {
     return finished(this.columnSteps(statistic, options));

@@ -108,6 +108,82 @@ test("reads the trees of a release", async () => {
   assert.throws(() => release.tree("daily"), { code: "cell" });
   assert.throws(() => release.tree("flights", { where: { origin: "JFK" } }), { code: "cell" });
   assert.throws(() => release.tree("nothing"), { code: "statistic" });
+  for (const nodes of [undefined, {}, { origin: "EWR" }, { origin: ["ewr"] }]) {
+    assert.throws(() => tree.rollUp(nodes), { name: "ReleaseError" });
+  }
+  for (const of of [[], "true", null]) assert.throws(() => tree.ratio("true", "origin", { of }), { code: "usage" });
+});
+
+/** How far the rows of a tree are from those stated, in units of the tolerance; Infinity where an end differs. */
+function offRows(table, { rows, tolerance }) {
+  assert.equal(table.length, rows.length);
+  // Rows are by component here, and by level there.
+  const levels = [...new Set(rows.map(({ level }) => level))];
+  const found = levels.flatMap((level) => table.filter((row) => row.level === level));
+  return rows.reduce((largest, row, i) => {
+    assert.deepEqual([found[i].level, found[i].key, row.component ?? "total"], [row.level, row.key, found[i].component]);
+    const areEnds = ["lower", "upper"].every((end) => Math.abs(found[i][end] - row[end]) <= 1e-12 * Math.abs(row[end]));
+    const off = Math.max(Math.abs(found[i].mean - row.mean) / row.sd / tolerance.mean_in_sds, Math.abs(found[i].sd / row.sd - 1) / tolerance.sd);
+    return Math.max(largest, off, areEnds ? 0 : Infinity);
+  }, 0);
+}
+
+for (const name of ["trees", "trees-of-totals"]) {
+  test(`has the counts and totals of a release that Python has: ${name}`, async () => {
+    const release = await read(name);
+    for (const stated of json(`valid/${name}/expected.json`).trees) {
+      const tree = release.tree(stated.tree, { where: stated.where });
+      assert.ok(offRows(tree.table(stated.mass), stated) <= 1, stated.tree);
+      assert.ok(Math.abs(tree.logEvidence - stated.log_evidence) <= stated.tolerance.log_evidence * tree.components.length);
+    }
+  });
+}
+
+test("tells totals in another unit, and ends that are no wider than the steps", async () => {
+  const release = await read("trees-of-totals");
+  const stated = json("valid/trees-of-totals/expected.json").trees.find(({ tree }) => tree === "waits");
+  const tree = release.tree("waits");
+  assert.equal(tree.unit.steps, 9);
+  assert.match(tree.notes.join(" "), /clipped to 0\.\.50\. .*steps of 1\.758/);
+  assert.equal(release.tree("stops").unit.steps, 1);
+  for (const unit of [{ steps: 9, size: 1.01 * tree.unit.size }, { steps: 1 }]) {
+    const other = Object.assign(Object.create(Object.getPrototypeOf(tree)), tree, { unit: Object.assign(Object.create(Object.getPrototypeOf(tree.unit)), tree.unit, unit) });
+    assert.ok(offRows(other.table(), stated) > 1000);
+  }
+  const { low, step, chances } = tree.counts("origin", "LGA");
+  const mean = chances.reduce((sum, chance, i) => sum + chance * (low + i * step), 0);
+  assert.ok(Math.abs(mean - tree.table(0.95, { level: "origin" }).at(-1).mean) < 1e-6);
+});
+
+test("draws roll-ups, shares and ranks as enumeration has them", () => {
+  const stated = trees.enumerated;
+  const one = trees.cases.find(({ about }) => about === stated.about);
+  const keys = { levels: ["all", "half", "leaf"], keys: [["true"], ["x", "y"], ["a", "b", "c"]], parents: one.parents };
+  const released = one.values.map((values, level) => ({ name: `n.${level}`, values: [values], scale: one.scales[level] }));
+  const tree = finished(countTree(keys, released, ["true"], { population: "reciprocal" }));
+  const draws = 4000;
+  // 5.5 standard errors, of which an sd of shares is at most a half: a false alarm in a million runs.
+  const isNear = (found, wanted, sd) => Math.abs(found - wanted) <= (5.5 * sd) / Math.sqrt(draws);
+  const ranks = tree.rankProbabilities("leaf", { draws, rng: "ranks" }).map(({ probability }) => probability);
+  stated.highest.forEach((chance, leaf) => assert.ok(isNear(ranks[leaf], chance, Math.sqrt(chance * (1 - chance))), `${leaf}: ${ranks[leaf]}, not ${chance}`));
+  assert.ok(!isNear(ranks[0], stated.highest[1], 0.5), "two leaves that changed places are told");
+  const shares = tree.share("leaf", { above: "all", draws, rng: "shares" });
+  stated.shares_of_root.forEach((share, leaf) => assert.ok(isNear(shares[leaf].mean, share, shares[leaf].sd)));
+  assert.ok(!isNear(shares[0].mean, stated.shares_of_root[1], 0.5));
+  const level = (values) => ({ name: "n", values: [values], scale: 0.02 });
+  const equal = finished(countTree(keys, [level([9]), level([3, 6]), level([3, 3, 3])], ["true"], { population: "reciprocal" }));
+  for (const { probability } of equal.rankProbabilities("leaf", { draws })) assert.ok(isNear(probability, 1 / 3, 0.5), "equal counts are as probably the highest");
+  const { mean, sd } = stated.first_and_last;
+  const [ends] = tree.rollUp({ half: ["x"], leaf: ["a", "c"] }, { draws });
+  assert.ok(isNear(ends.mean, mean, sd) && Math.abs(ends.sd / sd - 1) < 0.2);
+  assert.ok(!isNear(tree.rollUp({ leaf: ["a", "b"] }, { draws })[0].mean, mean, sd));
+  const same = { level: "leaf", draws: 10 };
+  assert.deepEqual(tree.draws(3, { rng: "a" }), tree.draws(3, { rng: "a" }));
+  assert.equal(tree.draws(3, { rng: () => 0.5 })[0].all[0], tree.draws(3, { rng: () => 0.5 })[2].all[0]);
+  assert.throws(() => tree.rankProbabilities("leaf", { ...same, within: 4 }), { code: "usage" });
+  assert.throws(() => tree.rollUp({ leaf: ["d"] }), { code: "cell" });
+  assert.throws(() => tree.rollUp({}), { code: "usage" });
+  assert.throws(() => tree.share("all"), { code: "usage" });
 });
 
 test("refuses keys that do not nest", async () => {

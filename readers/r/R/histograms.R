@@ -1,5 +1,9 @@
 # What a histogram says of its column, as in the package: from draws of its bins' weights.
 
+# Of the mean of a bin's values, in widths of the bin; and how far its density may rise inside, as a logarithm.
+.PLACE_SD <- 0.1
+.STEEPEST <- 6
+
 # The posterior of one cell: grid, walks, and atoms, which are apart.
 .histogram_posterior <- function(values, scale, bins, steps = .STEPS) {
   widths <- bins$upper - bins$lower
@@ -73,7 +77,12 @@ release_column <- function(release, statistic, where = list(), of = c("law", "ro
   shares <- weights / ifelse(totals > 0, totals, 1)
   # Of nothing nothing is known: as wide as bins are.
   shares[totals == 0, ] <- rep(widths / sum(widths), each = sum(totals == 0))
-  structure(list(shares = shares, totals = totals, bins = posterior$bins, posterior = posterior, of = of), class = "suffice_column")
+  # Drawn with the column: every question of it has the same places in bins.
+  normal <- matrix(stats::rnorm(length(shares)), nrow(shares))
+  structure(
+    list(shares = shares, totals = totals, bins = posterior$bins, posterior = posterior, of = of, normal = normal),
+    class = "suffice_column"
+  )
 }
 
 # Draws and what they lie between, in a range `span` wide; what is not known within half of it has no estimate.
@@ -143,14 +152,59 @@ column_cdf <- function(column, x, mass = 0.95) {
   .estimated(pmin(drawn, 1), pmin(low, 1), pmin(high, 1), mass, 1)
 }
 
-#' The mean of a column as its bounds leave it, wherever in their bins values are.
-column_mean <- function(column, mass = 0.95) {
+#' How far the quantile b is above the quantile a.
+column_interquantile_range <- function(column, a = 0.25, b = 0.75, mass = 0.95) {
+  first <- .column_quantiles(column, a)
+  second <- .column_quantiles(column, b)
+  if (a >= b) .usage("the first level is below the second")
+  .estimated(second$drawn - first$drawn, pmax(second$low - first$high, 0), second$high - first$low, mass, .span(column))
+}
+
+#' The mean of a column as its bounds leave it, wherever in their bins values are; with `is_even` by a model of where.
+column_mean <- function(column, mass = 0.95, is_even = FALSE) {
   bins <- column$bins
   is_empty <- column$totals == 0
-  ends <- function(edges, of_none) ifelse(is_empty, of_none, as.vector(column$shares %*% edges))
-  low <- ends(bins$lower, bins$lower[1])
-  high <- ends(bins$upper, max(bins$upper))
-  .estimated((low + high) / 2, low, high, mass, .span(column))
+  drawn <- rowSums(column$shares * .bin_places(column))
+  low <- if (is_even) drawn else as.vector(column$shares %*% bins$lower)
+  high <- if (is_even) drawn else as.vector(column$shares %*% bins$upper)
+  .estimated(drawn, ifelse(is_empty, bins$lower[1], low), ifelse(is_empty, max(bins$upper), high), mass, .span(column))
+}
+
+#' Gini's index of a column as its bounds leave it; where in bins values are is modelled.
+column_gini <- function(column, mass = 0.95) {
+  bins <- column$bins
+  if (bins$lower[1] < 0) .usage("Gini's index is of values of 0 or more")
+  part <- column$shares * .bin_places(column)
+  up_to <- t(apply(part, 1, cumsum))
+  total <- pmax(up_to[, ncol(up_to)], 1e-300)
+  between <- rowSums(column$shares * (2 * up_to - part))
+  # Of values that are even in a bin.
+  within <- as.vector(column$shares^2 %*% (bins$upper - bins$lower))
+  drawn <- 1 - between / total + within / (6 * total)
+  .estimated(drawn, drawn, drawn, mass, 1)
+}
+
+# Draws of the mean of every bin's values: where a density that rises or falls evenly between bins has it.
+.bin_places <- function(column) {
+  bins <- column$bins
+  inner <- which(bins$upper > bins$lower)
+  found <- matrix(bins$lower, nrow(column$shares), length(bins$lower), byrow = TRUE)
+  if (!length(inner)) return(found)
+  width <- (bins$upper - bins$lower)[inner]
+  middles <- ((bins$lower + bins$upper) / 2)[inner]
+  logs <- log(sweep(column$shares[, inner, drop = FALSE], 2, width, `/`))
+  rises <- sweep(logs[, -1, drop = FALSE] - logs[, -length(inner), drop = FALSE], 2, diff(middles), `/`)
+  rises[!is.finite(rises)] <- 0
+  none <- matrix(0, nrow(logs), 1)
+  before <- cbind(none, rises)
+  after <- cbind(rises, none)
+  slope <- (before + after) / pmax((before != 0) + (after != 0), 1)
+  t <- pmin(pmax(sweep(slope, 2, width, `*`), -.STEEPEST), .STEEPEST)
+  # The mean of exp(t u) on 0..1.
+  place <- ifelse(abs(t) < 1e-3, 0.5, 1 / -expm1(-t) - 1 / t)
+  inside <- pmin(pmax(place + .PLACE_SD * column$normal[, inner, drop = FALSE], 0), 1)
+  found[, inner] <- sweep(sweep(inside, 2, width, `*`), 2, bins$lower[inner], `+`)
+  found
 }
 
 #' The share up to the upper end of every bin, with a band.

@@ -134,7 +134,7 @@ summary.suffice_release <- function(object, ...) {
 # How many cells there are, and by which columns; where statistics differ, of which.
 .cells_in_words <- function(keys) {
   words <- vapply(keys, function(of) {
-    paste0(nrow(of), " cells", if (length(of)) paste0(" by ", paste(.shown(names(of)), collapse = ", ")))
+    paste0(nrow(of), if (nrow(of) == 1) " cell" else " cells", if (length(of)) paste0(" by ", paste(.shown(names(of)), collapse = ", ")))
   }, "")
   if (length(unique(words)) == 1) return(words[[1]])
   paste(vapply(unique(words), function(one) {
@@ -152,6 +152,8 @@ print.suffice_release <- function(x, ...) {
   is_noisy <- nzchar(table$scale)
   table$scale[is_noisy] <- vapply(table$scale[is_noisy], function(scale) format(as_double(scale), digits = 6), "")
   print(table, row.names = FALSE)
+  trees <- names(manifest$plan$hierarchies)
+  if (length(trees)) cat("trees, for release_tree(): ", paste(.shown(trees), collapse = ", "), "\n", sep = "")
   invisible(x)
 }
 

@@ -4,7 +4,7 @@
 .LEAST <- 3e-3
 
 .weighed_points <- function(passer) {
-  if (passer$population == "reciprocal") {
+  if (passer$population == .RECIPROCAL) {
     return(list(points = matrix(0, 1, 2), weights = 1, log_evidence = .up(passer, c(0, 0))$log_evidence, error = 0))
   }
   of <- function(evidence) function(point) {
@@ -15,29 +15,35 @@
   of_leaves <- of(function(point) .log_evidence_of_leaves(passer, point))
   is_released <- !is.null(passer$scale)
   mode <- .climbed(if (is_released) of_leaves else of_tree, .start(passer))
-  if (is_released && passer$n_leaves > .MANY_LEAVES) .four_points(passer, of_leaves, mode) else .lattice(passer, of_tree, mode)
+  if (is_released && passer$n_leaves > .MANY_LEAVES) .few_points(passer, of_leaves, mode) else .lattice(passer, of_tree, mode)
 }
 
+# The log mean, a spread of 1, and of a population with empty leaves the logit of a fifth of them.
 .start <- function(passer) {
   released <- Filter(Negate(is.null), passer$tree$values)
   size <- if (is.null(passer$tree$sizes)) passer$n_leaves else sum(passer$tree$sizes)
-  c(log(max(sum(released[[length(released)]]), 1) / size), 0)
+  c(log(max(sum(released[[length(released)]]), 1) / size), 0, if (passer$population == .ZERO_INFLATED) -1.4)
 }
 
-.four_points <- function(passer, of_leaves, mode) {
-  away <- sqrt(2) * rbind(c(1, 0), c(-1, 0), c(0, 1), c(0, -1))
+# Of a rule of degree three.
+.few_points <- function(passer, of_leaves, mode) {
+  d <- length(mode$middle)
+  away <- sqrt(d) * .axes(d)
   points <- sweep(away %*% t(mode$factor), 2, mode$middle, `+`)
-  rows <- seq_len(4)
-  logs <- vapply(rows, function(at) of_leaves(points[at, ]), 0) + 1
+  rows <- seq_len(nrow(points))
+  logs <- vapply(rows, function(at) of_leaves(points[at, ]), 0) + d / 2
   weights <- exp(logs - max(logs))
-  volume <- max(logs) + log(mean(weights) * 2 * pi * abs(det(mode$factor)))
+  volume <- max(logs) + log(mean(weights) * (2 * pi)^(d / 2) * abs(det(mode$factor)))
   weights <- weights / sum(weights)
   above <- vapply(rows, function(at) .up(passer, points[at, ])$log_evidence - .log_evidence_of_leaves(passer, points[at, ]), 0)
   list(
     points = points, weights = weights, log_evidence = volume + max(above) + log(sum(weights * exp(above - max(above)))),
-    error = (4 * sum(weights^2) - 1) * sqrt(max(rowSums(mode$factor^2)))
+    error = (2 * d * sum(weights^2) - 1) * sqrt(max(rowSums(mode$factor^2)))
   )
 }
+
+# A step along every axis, up and then down.
+.axes <- function(d) rbind(diag(d), -diag(d))
 
 .lattice <- function(passer, of_tree, mode) {
   step <- if (passer$n_leaves <= 50) 1 else 1.5
@@ -45,12 +51,12 @@
   factor <- mode$factor
   for (round in 1:4) {
     lattice <- step * factor
-    found <- .flooded(function(place) of_tree(middle + as.vector(lattice %*% place)))
+    found <- .flooded(function(place) of_tree(middle + as.vector(lattice %*% place)), length(middle))
     weights <- exp(found$logs - max(found$logs))
     weights <- weights / sum(weights)
     points <- sweep(found$places %*% t(lattice), 2, middle, `+`)
     effective <- 1 / sum(weights^2)
-    ideal <- 4 * pi / step^2
+    ideal <- (4 * pi / step^2)^(length(middle) / 2)
     if (0.5 * ideal < effective && effective < 2.5 * ideal) break
     middle <- as.vector(weights %*% points)
     centred <- sweep(points, 2, middle)
@@ -67,18 +73,14 @@
 
 # Climb to a mode: it, and a factor of the inverse of the negative Hessian there.
 .climbed <- function(log_density, middle) {
-  factor <- diag(0.3, 2)
+  d <- length(middle)
+  factor <- diag(0.3, d)
   height <- log_density(middle)
-  h <- 0.3
   for (round in 1:25) {
-    at <- function(i, j) log_density(middle + as.vector(factor %*% (h * c(i, j))))
-    ends <- c(at(1, 0), at(-1, 0), at(0, 1), at(0, -1))
-    mixed <- (at(1, 1) + at(-1, -1) - sum(ends) + 2 * height) / (2 * h^2)
-    gradient <- c(ends[1] - ends[2], ends[3] - ends[4]) / (2 * h)
-    curvature <- -matrix(c((ends[1] + ends[2] - 2 * height) / h^2, mixed, mixed, (ends[3] + ends[4] - 2 * height) / h^2), 2)
-    bent <- eigen(curvature, symmetric = TRUE)
+    known <- .differences(function(step) log_density(middle + as.vector(factor %*% step)), height, d)
+    bent <- eigen(known$curvature, symmetric = TRUE)
     values <- pmax(bent$values, 0.05)
-    move <- as.vector(bent$vectors %*% (as.vector(t(bent$vectors) %*% gradient) / values))
+    move <- as.vector(bent$vectors %*% (as.vector(t(bent$vectors) %*% known$gradient) / values))
     length <- sqrt(sum(move^2))
     move <- move * min(1, 4 / max(length, 1e-300))
     repeat {
@@ -98,19 +100,40 @@
   list(middle = middle, factor = factor)
 }
 
+# The gradient and the negative Hessian, in units of the factor.
+.differences <- function(at, height, d) {
+  h <- 0.3
+  axes <- h * diag(d)
+  up <- apply(axes, 1, at)
+  down <- apply(-axes, 1, at)
+  curvature <- diag(-(up + down - 2 * height) / h^2, d)
+  for (i in seq_len(d)) {
+    for (j in seq_len(i - 1)) {
+      both <- axes[i, ] + axes[j, ]
+      mixed <- at(both) + at(-both) - up[i] - down[i] - up[j] - down[j] + 2 * height
+      curvature[i, j] <- curvature[j, i] <- -mixed / (2 * h^2)
+    }
+  }
+  list(gradient = (up - down) / (2 * h), curvature = curvature)
+}
+
 # Evaluate places of a lattice next to all that are not far below the highest.
-.flooded <- function(log_density) {
-  places <- matrix(0, 1, 2)
-  logs <- log_density(c(0, 0))
+.flooded <- function(log_density, d) {
+  most <- if (d == 2) 400 else 1500
+  places <- matrix(0, 1, d)
+  names <- paste(rep(0, d), collapse = " ")
+  logs <- log_density(numeric(d))
   fresh <- 1
-  while (length(fresh) && length(logs) < 400) {
+  while (length(fresh) && length(logs) < most) {
     at <- fresh[which.max(logs[fresh])]
     fresh <- setdiff(fresh, at)
     if (logs[at] < max(logs) + log(.LEAST)) next
-    for (step in list(c(1, 0), c(-1, 0), c(0, 1), c(0, -1))) {
-      place <- places[at, ] + step
-      if (any(places[, 1] == place[1] & places[, 2] == place[2])) next
+    for (axis in seq_len(2 * d)) {
+      place <- places[at, ] + .axes(d)[axis, ]
+      name <- paste(place, collapse = " ")
+      if (name %in% names) next
       places <- rbind(places, place)
+      names <- c(names, name)
       logs <- c(logs, log_density(place))
       fresh <- c(fresh, length(logs))
     }

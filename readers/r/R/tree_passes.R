@@ -1,22 +1,29 @@
-# Messages up and down a tree of counts at a point (log mean, log spread) of the law of its leaves; as in the package.
+# Messages up and down a tree of counts at a point of the law of its leaves, (log mean, log spread), and the logit of the
+# share of empty ones where there is one; as in the package.
 # A tree is a list: parents (of all levels but the first, from 1 on), values, scales, sizes.
 
 .REACH <- 12 - log(.TAIL)
 .OUTLIERS <- 0.05
+.ZERO_INFLATED <- "zero-inflated"
+.RECIPROCAL <- "reciprocal"
 
 .log_population <- function(population, counts, point, sizes = 1) {
-  if (population == "reciprocal") return(-log1p(counts))
+  if (population == .RECIPROCAL) return(-log1p(counts))
   mean <- exp(point[1]) * sizes
   a <- max(exp(point[2]), 1e-3)^-2
   usual <- lgamma(counts + a) - lgamma(a) - lgamma(counts + 1) - a * log1p(mean / a) - counts * log1p(a / mean)
   if (population == "negative-binomial") return(usual)
-  .log_add(log1p(-.OUTLIERS) + usual, log(.OUTLIERS) + log(mean) - log(counts + mean) - log(counts + mean + 1))
+  contaminated <- .log_add(log1p(-.OUTLIERS) + usual, log(.OUTLIERS) + log(mean) - log(counts + mean) - log(counts + mean + 1))
+  if (population != .ZERO_INFLATED) return(contaminated)
+  others <- stats::plogis(-point[3], log.p = TRUE) + contaminated
+  ifelse(counts == 0, .log_add(stats::plogis(point[3], log.p = TRUE), others), others)
 }
 
 .log_hyperprior <- function(point) {
   if (point[2] > 100) return(-Inf)
   spread <- exp(point[2])
-  stats::dlogis(point[1], log(30), 3, log = TRUE) + 0.5 * log(2 / pi) - log(2) - 0.5 * (spread / 2)^2 + point[2]
+  of_share <- if (length(point) > 2) stats::dlogis(point[3], log = TRUE) else 0
+  stats::dlogis(point[1], log(30), 3, log = TRUE) + 0.5 * log(2 / pi) - log(2) - 0.5 * (spread / 2)^2 + point[2] + of_share
 }
 
 # What passes have in common: leaves that differ, each once.

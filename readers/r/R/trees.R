@@ -1,7 +1,9 @@
-# What a reader asks of a tree of counts.
+# What a reader asks of a tree of counts, or of totals.
 
-.POPULATIONS <- c("contaminated", "negative-binomial", "reciprocal")
+.POPULATIONS <- c("contaminated", .ZERO_INFLATED, "negative-binomial", .RECIPROCAL)
 .ROUNDED <- 1e-11
+# Chances may be off by so much before it is said.
+.WORTH_SAYING <- 1e-3
 
 # The joint posterior of a tree: marginals mixed over points, and what draws need.
 .tree_posterior <- function(tree, population) {
@@ -36,12 +38,13 @@
   )
 }
 
-#' The joint posterior of the counts at all nodes of a tree: whole numbers from 0 on that add up.
+#' The joint posterior of the counts at all nodes of a tree, or of totals in the column's unit: from 0 on, and they add up.
 #'
 #' @param release What [read_release()] gave.
 #' @param name As the spec called the statistic that has a hierarchy.
 #' @param where A list with a key of every group beside the tree's.
-#' @param population What leaves are drawn from: `"contaminated"`, `"negative-binomial"` or `"reciprocal"`.
+#' @param population What leaves are drawn from: `"contaminated"`, `"zero-inflated"`, `"negative-binomial"` or
+#'   `"reciprocal"`.
 #' @return An object of class `suffice_tree`; `as.data.frame()` has a row for each node.
 release_tree <- function(release, name, where = list(), population = "contaminated") {
   levels <- unlist(release$manifest$plan$hierarchies[[name]])
@@ -52,8 +55,9 @@ release_tree <- function(release, name, where = list(), population = "contaminat
   if (!population %in% .POPULATIONS) .usage("a population of leaves is one of ", paste(.POPULATIONS, collapse = ", "))
   statistics <- paste(name, levels, sep = ".")
   entries <- lapply(statistics, function(statistic) .entry(release, statistic))
-  components <- unlist(entries[[1]]$components)
-  .check_counts(entries, components)
+  .check_adding(entries)
+  unit <- .tree_unit(entries)
+  components <- if (is.null(unit$upper)) unlist(entries[[1]]$components) else "total"
   columns <- lapply(statistics, function(statistic) names(release$keys[[statistic]]))
   beside <- Reduce(intersect, columns)
   beside <- setdiff(beside, levels[length(levels)])
@@ -63,12 +67,20 @@ release_tree <- function(release, name, where = list(), population = "contaminat
   cells <- Map(function(statistic, column) .tree_cells(release, statistic, where, setdiff(column, beside)), statistics, columns)
   keys <- lapply(cells, `[[`, "keys")
   parents <- .key_parents(release$manifest$plan, levels, entries, keys)
+  scales <- lapply(entries, function(entry) as_double(entry$scale) / unit$steps)
   trees <- lapply(seq_along(components), function(component) {
-    values <- lapply(seq_along(levels), function(level) as.numeric(release$values[[statistics[level]]][cells[[level]]$rows, component]))
-    .tree_posterior(list(parents = parents, values = values, scales = lapply(entries, function(entry) as_double(entry$scale)), sizes = NULL), population)
+    values <- lapply(seq_along(levels), function(level) {
+      released <- as.numeric(release$values[[statistics[level]]][cells[[level]]$rows, component])
+      if (any(abs(released) >= 2^63)) .usage("a value of the tree is at an end of its type: there were more records than could be counted")
+      round(released / unit$steps)
+    })
+    .tree_posterior(list(parents = parents, values = values, scales = scales, sizes = NULL), population)
   })
   structure(
-    list(name = name, levels = levels, keys = keys, parents = parents, posteriors = stats::setNames(trees, components), population = population, where = where),
+    list(
+      name = name, levels = levels, keys = keys, parents = parents, posteriors = stats::setNames(trees, components),
+      population = population, where = where, unit = unit
+    ),
     class = "suffice_tree"
   )
 }
@@ -84,14 +96,17 @@ release_tree <- function(release, name, where = list(), population = "contaminat
   list(rows = which(fits), keys = as.character(keys[[column]])[fits])
 }
 
-.check_counts <- function(entries, components) {
+# Refuse what is neither a count of records nor a total, with discrete Laplace noise of one scale.
+.check_adding <- function(entries) {
+  first <- entries[[1]]
   for (entry in entries) {
-    if (!entry$family %in% c("bernoulli", "categorical")) {
-      .usage(.shown(entry$name), " is ", .shown(entry$family), ": trees of totals are inferred in Python, and read level by level here")
+    is_count <- entry$family %in% .COUNTED && is.null(entry$count_clipped)
+    is_sum <- is_count || !is.null(.total_step(entry))
+    if (.is_sampled(entry) || !is.null(entry$within_unit) || !is_sum) {
+      .usage(.shown(entry$name), " neither counts records nor has totals from 0 on: a tree is of one of ", paste(c(.COUNTED, .SUMMED), collapse = ", "))
     }
-    is_count <- is.null(entry$within_unit) && is.null(entry$count_clipped)
-    if (!is_count || .is_sampled(entry) || !identical(unlist(entry$components), components)) {
-      .usage(.shown(entry$name), " does not count records as the other levels do: a tree is of counts alone")
+    if (entry$family != first$family || !identical(entry$components, first$components) || !identical(entry$parameters, first$parameters)) {
+      .usage(.shown(entry$name), " does not have what the other levels have: a tree is of the same counts, or totals, at all levels")
     }
   }
 }
@@ -147,46 +162,66 @@ as.data.frame.suffice_tree <- function(x, row.names = NULL, optional = FALSE, ma
   for (component in names(x$posteriors)) {
     posterior <- x$posteriors[[component]]
     for (level in seq_along(x$levels)) {
-      numbers <- t(vapply(posterior$marginals[[level]], .law_summary, numeric(4), mass))
+      numbers <- vapply(posterior$marginals[[level]], .law_summary, numeric(4), mass)
       values <- posterior$passer$tree$values
       below <- if (level < length(x$levels)) as.vector(rowsum(values[[level + 1]], x$parents[[level]])) else NA
       rows[[length(rows) + 1]] <- data.frame(
-        component = component, level = x$levels[level], key = x$keys[[level]], numbers,
-        released = values[[level]], below = below, stringsAsFactors = FALSE
+        component = component, level = x$levels[level], key = x$keys[[level]], mean = numbers["mean", ] * x$unit$size,
+        sd = numbers["sd", ] * x$unit$size, .unit_ends(x$unit, numbers["lower", ], numbers["upper", ]),
+        released = values[[level]] * x$unit$size, below = below * x$unit$size, stringsAsFactors = FALSE
       )
     }
   }
-  do.call(rbind, rows)
+  table <- do.call(rbind, rows)
+  # Names of rows that `numbers` has would tell nothing.
+  rownames(table) <- row.names
+  table
+}
+
+# What has to be said beside the numbers.
+.tree_notes <- function(tree) {
+  error <- max(vapply(tree$posteriors, `[[`, 0, "error"))
+  weights <- "Weights of the population's mean and spread may be off by %s in all, by the rule that integrates over them: chances of counts by no more."
+  c(.unit_notes(tree$unit), if (error > .WORTH_SAYING) sprintf(weights, format(error, digits = 1)))
 }
 
 print.suffice_tree <- function(x, ...) {
-  cat("counts of ", paste(x$levels, collapse = ", "), "; leaves: ", x$population, "\n", sep = "")
+  what <- if (is.null(x$unit$upper)) "counts" else "totals"
+  cat(what, " of ", paste(x$levels, collapse = ", "), "; leaves: ", x$population, "\n", sep = "")
+  writeLines(.tree_notes(x))
   shown <- as.data.frame(x)
   print(utils::head(shown, 20), row.names = FALSE, digits = 3)
   if (nrow(shown) > 20) cat("... and", nrow(shown) - 20, "more: as.data.frame()\n")
   invisible(x)
 }
 
-#' Joint draws of all counts of a tree, by R's own generator: by level a matrix with a row for each draw.
-tree_draws <- function(tree, n, component = NULL) {
-  if (is.null(component) && length(tree$posteriors) == 1) component <- names(tree$posteriors)
-  if (!isTRUE(component %in% names(tree$posteriors))) .usage("name one component: there are ", paste(.shown(names(tree$posteriors)), collapse = ", "))
+#' Joint draws of all counts of a tree, or totals: by level a matrix with a row for each draw.
+#'
+#' @param rng A function that gives so many numbers between 0 and 1; R's own by default, so `set.seed()` first.
+tree_draws <- function(tree, n, component = NULL, rng = stats::runif) {
+  lapply(.whole_draws(tree, n, .tree_component(tree, component), rng), `*`, tree$unit$size)
+}
+
+.whole_draws <- function(tree, n, component, rng, least = 1) {
+  if (!is.numeric(n) || length(n) != 1 || is.na(n) || n < least || n != round(n)) .usage("draws: a whole number from ", least, " on")
+  if (!is.function(rng)) .usage("rng: a function that gives so many numbers between 0 and 1")
   posterior <- tree$posteriors[[component]]
   drawn <- lapply(tree$keys, function(keys) matrix(0, n, length(keys), dimnames = list(NULL, keys)))
-  which <- sample.int(length(posterior$points$weights), n, TRUE, posterior$points$weights)
+  # A draw has a point of its own.
+  which <- .drawn_place(posterior$points$weights, rng(n))
   for (point in unique(which)) {
     upward <- .up(posterior$passer, posterior$points$points[point, ])
     for (draw in base::which(which == point)) {
-      counts <- .draw_counts(posterior$passer, upward)
+      counts <- .draw_counts(posterior$passer, upward, rng)
       for (level in seq_along(counts)) drawn[[level]][draw, ] <- counts[[level]]
     }
   }
   stats::setNames(drawn, tree$levels)
 }
 
-.draw_counts <- function(passer, upward) {
+.draw_counts <- function(passer, upward, rng) {
   counts <- lapply(passer$nodes, numeric)
-  counts[[1]] <- upward$root$low + .drawn_place(upward$root$weights) - 1
+  counts[[1]] <- upward$root$low + .drawn_place(upward$root$weights, rng(1)) - 1
   for (level in seq_len(passer$depth)) {
     for (node in seq_len(passer$nodes[level])) {
       waiting <- list(list(upward$levels[[level]]$sums[[node]], counts[[level]][node]))
@@ -200,7 +235,7 @@ tree_draws <- function(tree, n, component = NULL) {
           # Of two parts the first is l with chance in proportion to L(l) R(total - l).
           left <- part$left
           rest <- .placed(-(part$right$low + length(part$right$weights) - 1), rev(part$right$weights), left$low - total, length(left$weights))
-          first <- left$low + .drawn_place(left$weights * rest) - 1
+          first <- left$low + .drawn_place(left$weights * rest, rng(1)) - 1
           waiting <- c(waiting, list(list(left, first), list(part$right, total - first)))
         }
       }
@@ -209,4 +244,5 @@ tree_draws <- function(tree, n, component = NULL) {
   counts
 }
 
-.drawn_place <- function(weights) findInterval(stats::runif(1) * sum(weights), cumsum(weights), rightmost.closed = FALSE) + 1
+# The first place whose cumulated weight is above a share of all.
+.drawn_place <- function(weights, uniform) findInterval(uniform * sum(weights), cumsum(weights)) + 1

@@ -185,7 +185,69 @@ for (case in stated$cases) {
   }
   n_joint <- n_joint + 1
 }
+
+# Trees of releases, of counts and of totals, in the column's unit.
+off_rows <- function(found, stated) {
+  if (nrow(found) != length(stated$rows)) return(Inf)
+  numbers <- function(name) vapply(stated$rows, function(row) as.numeric(row[[name]]), 0)
+  component <- vapply(stated$rows, function(row) if (is.null(row$component)) "total" else row$component, "")
+  are_named <- identical(found$key, vapply(stated$rows, `[[`, "", "key")) && identical(found$component, component)
+  are_ends <- all(abs(c(found$lower - numbers("lower"), found$upper - numbers("upper"))) <= 1e-12 * abs(c(numbers("lower"), numbers("upper"))))
+  off <- c(abs(found$mean - numbers("mean")) / numbers("sd") / joint$tolerance$mean_in_sds, abs(found$sd / numbers("sd") - 1) / joint$tolerance$sd)
+  if (are_named && are_ends) max(off) else Inf
+}
+for (name in c("trees", "trees-of-totals")) {
+  for (stated in read_json(file.path(vectors, "valid", name, "expected.json"))$trees) {
+    tree <- release_tree(releases[[name]], stated$tree, stated$where)
+    found <- as.data.frame(tree, mass = stated$mass)
+    if (!identical(rownames(found), as.character(seq_len(nrow(found))))) complain("rows of a tree have names: ", stated$tree)
+    # Rows are by component here, and by level there.
+    found <- found[order(match(found$level, tree$levels), match(found$component, names(tree$posteriors))), ]
+    if (!(off_rows(found, stated) <= 1)) complain("the tree ", stated$tree, ": ", off_rows(found, stated), " times the tolerance")
+    if (stated$tree == "waits") {
+      if (tree$unit$steps != 9) complain("steps of a total are joined otherwise")
+      # What must be told: ends that are no wider than the steps, and another unit.
+      for (unit in list(list(steps = 1), list(size = 1.01 * tree$unit$size))) {
+        other <- tree
+        other$unit <- utils::modifyList(tree$unit, unit)
+        if (off_rows(as.data.frame(other), stated) < 1000) complain("totals in another unit are not told")
+      }
+    }
+    n_joint <- n_joint + 1
+  }
+}
+
+# What joint draws answer, beside enumeration: 5.5 standard errors, a false alarm in a million runs.
+exhausted <- joint$enumerated
+case <- Filter(function(case) case$about == exhausted$about, joint$cases)[[1]]
+tree <- structure(list(
+  levels = c("all", "half", "leaf"), keys = list("true", c("x", "y"), c("a", "b", "c")), parents = tree_of(case)$parents,
+  posteriors = list(true = .tree_posterior(tree_of(case), .RECIPROCAL)), population = .RECIPROCAL, unit = list(steps = 1, step = 1, size = 1)
+), class = "suffice_tree")
+n_drawn <- 1500
+near <- function(found, wanted, sd) all(abs(found - wanted) <= 5.5 * sd / sqrt(n_drawn))
+set.seed(1)
+highest <- numbers_of(exhausted$highest)
+ranks <- tree_rank_probabilities(tree, "leaf", draws = n_drawn)$probability
+if (!near(ranks, highest, sqrt(highest * (1 - highest)))) complain("ranks: ", paste(ranks, collapse = " "))
+if (near(ranks[1], highest[2], 0.5)) complain("ranks of two leaves that changed places are not told")
+equal <- tree
+equal$posteriors$true <- .tree_posterior(list(parents = tree$parents, values = list(9, c(3, 6), c(3, 3, 3)), scales = list(0.02, 0.02, 0.02), sizes = NULL), .RECIPROCAL)
+if (!near(tree_rank_probabilities(equal, "leaf", draws = n_drawn)$probability, 1 / 3, 0.5)) complain("equal counts are not as probably the highest")
+shares <- tree_share(tree, "leaf", above = "all", draws = n_drawn)
+if (!near(shares$mean, numbers_of(exhausted$shares_of_root), shares$sd)) complain("shares: ", paste(shares$mean, collapse = " "))
+ends <- tree_roll_up(tree, list(half = "x", leaf = c("a", "c")), draws = n_drawn)
+if (!near(ends$mean, exhausted$first_and_last$mean, exhausted$first_and_last$sd)) complain("a roll-up: ", ends$mean)
+if (near(tree_roll_up(tree, list(leaf = c("a", "b")), draws = n_drawn)$mean, exhausted$first_and_last$mean, exhausted$first_and_last$sd)) complain("a roll-up of other leaves is not told")
+halves <- function(n) rep(0.5, n)
+if (!identical(tree_draws(tree, 2, rng = halves)$leaf[1, ], tree_draws(tree, 2, rng = halves)$leaf[2, ])) complain("draws do not use the rng")
+for (refused in list(quote(tree_share(tree, "all")), quote(tree_roll_up(tree, list(leaf = "d"))), quote(tree_rank_probabilities(tree, "leaf", within = 4)), quote(tree_share(tree, "leaf", rng = 1)), quote(tree_ratio(tree, "true", "leaf", of = character())), quote(tree_share(list(), "leaf")))) {
+  if (refusal_of(eval(refused)) == "") complain("is not refused: ", deparse(refused))
+}
+
 trees <- releases[["trees"]]
+both <- tree_ratio(release_tree(trees, "flights"), "true", "origin", draws = 50)
+if (any(both$lower < 0 | both$upper > 1 | both$mean <= 0)) complain("a ratio of a tree")
 small <- as.data.frame(release_tree(trees, "flights"))
 inside <- tapply(small$mean[small$level == "origin"], small$component[small$level == "origin"], sum)
 if (any(abs(inside - small$mean[small$level == "all"]) > 1e-8)) complain("counts of a tree do not add up")
@@ -196,7 +258,25 @@ if (any(rowSums(drawn$day) != drawn$year_so_far)) complain("draws of a tree do n
 if (!grepl("a tree for each key", refusal_of(release_tree(trees, "daily")))) complain("a tree of no key is not refused")
 column <- release_column(releases[["bins"]], "delay", list(origin = "EWR"))
 if (abs(column_cdf(column, 10)$mean + column_tail_share(column, 10)$mean - 1) > 1e-9) complain("shares of a column")
-if (column_mean(column)$lower > column_mean(column)$upper) complain("the mean of a column")
+whole <- column_mean(column)
+even <- column_mean(column, is_even = TRUE)
+if (!(whole$lower < even$lower && even$lower < even$upper && even$upper < whole$upper)) complain("the mean of a column")
+middle <- column_interquantile_range(column)
+apart <- column_quantile(column, 0.75)$median - column_quantile(column, 0.25)$median
+if (!(middle$lower <= apart && apart <= middle$upper)) complain("an interquantile range")
+if (!grepl("0 or more", refusal_of(column_gini(column)))) complain("Gini's index of a column that can be below 0 is not refused")
+
+# Of a known density, exp(-x / 2) on 0..16 in bins of 1, Gini's index and the mean follow from its integrals.
+ends <- 0:16
+known <- list(
+  shares = matrix(diff(-exp(-ends / 2)) / (1 - exp(-8)), 2, 16, byrow = TRUE), totals = c(1, 1),
+  bins = list(lower = ends[-17], upper = ends[-1]), normal = matrix(0, 2, 16)
+)
+total <- integrate(function(x) x * exp(-x / 2), 0, 16)$value / integrate(function(x) exp(-x / 2), 0, 16)$value
+below <- function(x) vapply(x, function(to) integrate(function(t) t * exp(-t / 2), 0, to)$value, 0) / integrate(function(t) t * exp(-t / 2), 0, 16)$value
+curve <- integrate(function(x) below(x) * exp(-x / 2), 0, 16)$value / integrate(function(x) exp(-x / 2), 0, 16)$value
+if (abs(column_mean(known, is_even = TRUE)$mean - total) > 1e-8) complain("the mean of a known column")
+if (abs(column_gini(known)$mean - (1 - 2 * curve)) > 1e-3) complain("Gini's index of a known column: ", column_gini(known)$mean, ", not ", 1 - 2 * curve)
 
 hostile <- read_json(file.path(vectors, "hostile.json"))$hostile
 refused <- 0

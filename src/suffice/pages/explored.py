@@ -6,7 +6,6 @@ import base64
 from typing import TYPE_CHECKING, Any
 
 from suffice.pages.likelihood_tables import likelihood_tables
-from suffice.pipeline.terms.declaration.hierarchy import COUNTED, level_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -48,12 +47,7 @@ def explored(
     tabled = {name for name, table in likelihoods.items() if "reason" not in table}
     has_parameters = bool(tabled) or asks_parameters(release)
     has_columns = any(plan.family == "histogram" for plan in plans.values())
-    # Trees of totals are inferred in Python alone.
-    has_trees = any(
-        release.plan_of(level_name(name, levels[-1])).family in COUNTED
-        for name, levels in release.trees.items()
-    )
-    if not (has_parameters or has_columns or has_trees):
+    if not (has_parameters or has_columns or release.trees):
         return None
     return {
         "label": release.label,

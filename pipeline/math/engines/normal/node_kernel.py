@@ -13,6 +13,7 @@ import numba
 import numpy as np
 from numba import types
 
+from suffice.pipeline.math.distributions.integer_rules import integer_rule
 from suffice.pipeline.math.engines.normal.node_lines import (
     ENDS,
     FIELDS,
@@ -28,7 +29,6 @@ from suffice.pipeline.math.engines.normal.node_lines import (
     add,
     graded,
     inner,
-    integer_rule,
     integrate_line,
     least_noise,
     noise_at,

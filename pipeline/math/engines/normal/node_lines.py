@@ -83,54 +83,6 @@ def _tail(x: float) -> float:
 
 
 @inner
-def integer_rule(n: float, points: int, offset: Floats, weight: Floats) -> int:
-    """Gauss rule on n integers about 0 (discrete Chebyshev polynomials); weights sum to n."""
-    if n <= points:
-        count = int(n)
-        for i in range(count):
-            offset[i], weight[i] = i - (n - 1.0) / 2.0, 1.0
-        return count
-    # Recurrence coefficients b_k = k^2 (n^2 - k^2) / (4 (4 k^2 - 1)).
-    square = n * n
-    b1, b2 = (square - 1.0) / 12.0, (square - 4.0) / 15.0
-    b3, b4 = 9.0 * (square - 9.0) / 140.0, 16.0 * (square - 16.0) / 252.0
-    if points == 2:
-        offset[0], offset[1] = -math.sqrt(b1), math.sqrt(b1)
-        weight[0], weight[1] = 0.5 * n, 0.5 * n
-        return 2
-    if points == 3:
-        far = math.sqrt(b1 + b2)
-        side = b1 / (2.0 * far * far)
-        offset[0], offset[1], offset[2] = -far, 0.0, far
-        weight[0], weight[1], weight[2] = n * side, n * (1.0 - 2.0 * side), n * side
-        return 3
-    if points == 4:
-        total = b1 + b2 + b3
-        root = math.sqrt(total * total - 4.0 * b1 * b3)
-        u, v = (total + root) / 2.0, (total - root) / 2.0
-        # 2 (w_u + w_v) = 1 and 2 (w_u u + w_v v) = b_1.
-        w_u = (b1 - v) / (2.0 * (u - v))
-        w_v = 0.5 - w_u
-        far, near = math.sqrt(u), math.sqrt(v)
-        offset[0], offset[1], offset[2], offset[3] = -far, -near, near, far
-        weight[0], weight[1], weight[2], weight[3] = n * w_u, n * w_v, n * w_v, n * w_u
-        return 4
-    total = b1 + b2 + b3 + b4
-    product = b1 * b3 + b1 * b4 + b2 * b4
-    root = math.sqrt(total * total - 4.0 * product)
-    u, v = (total + root) / 2.0, (total - root) / 2.0
-    # 2 (w_u u + w_v v) = b_1 and 2 (w_u u^2 + w_v v^2) = b_1 (b_1 + b_2).
-    fourth = b1 * (b1 + b2)
-    w_u = (fourth - b1 * v) / (2.0 * u * (u - v))
-    w_v = (b1 * u - fourth) / (2.0 * v * (u - v))
-    far, near = math.sqrt(u), math.sqrt(v)
-    offset[0], offset[1], offset[2], offset[3], offset[4] = -far, -near, 0.0, near, far
-    weight[0], weight[1], weight[3], weight[4] = n * w_u, n * w_v, n * w_v, n * w_u
-    weight[2] = n * (1.0 - 2.0 * (w_u + w_v))
-    return 5
-
-
-@inner
 def noise_at(y: Floats, rows: Floats, n: float, m: float, e: float) -> float:
     """Nats that the noise takes."""
     total = 0.0

@@ -7,9 +7,10 @@ Model and symbols as in ``noisy_sum``; the mixture (1) is that of ``nodes``:
 
 Moments are sums over all nodes i, mostly right to 1e-6 sd (docs/decisions/0016); quantiles are of merged
 components. Over 800 random cells of five families, beside blocks refined in N and S, means were off by at
-most 1.7e-4 sd, sds by 1.1e-4, log evidence by 9e-5 and levels of quantiles by .022. Under design effects d
-only the likelihood in p(theta | N, S) has the power 1 / d: W stays as it is, and N and S count as N / d and
-S / d.
+most 1.7e-4 sd, sds by 1.1e-4, log evidence by 9e-5 and levels of quantiles by .022. From ``FEWEST_CELLS``
+cells on, pairs of successes are by ``nested_pairs``, by rules that are compared, and quantiles of counts
+by compiled loops, where numba is installed. Under design effects d only the likelihood in p(theta | N, S) has
+the power 1 / d: W stays as it is, and N and S count as N / d and S / d.
 
 Draws rest on no quadrature; see ``tiles``.
 """
@@ -22,8 +23,10 @@ from typing import TYPE_CHECKING, Self, TypeAlias, cast
 
 import numpy as np
 
+from suffice.pipeline.math.distributions.compiled_mixtures import FEWEST_CELLS, compiled_quantiles
 from suffice.pipeline.math.distributions.intervals import moments_between
 from suffice.pipeline.math.distributions.merged import FINE, Components, rough_quantiles
+from suffice.pipeline.math.engines.one_sum.nested_pairs import can_resolve, resolve_nested
 from suffice.pipeline.math.engines.one_sum.nodes import (
     LatentPairs,
     NearMoments,
@@ -90,23 +93,13 @@ class LatentSumPosterior:
     @classmethod
     def of(cls, sums: NoisySums, update: Update) -> Self:
         """Merge the latent pairs of every cell, and sum up moments that need no others."""
-        near, merged = [], []
         (name,) = update(np.zeros(1), np.zeros(1)).parameters
-        for batch in batches(sums):
-            of_batch = sums.take(batch)
-            pairs = resolve(of_batch)
-            nodes = _split(pairs, of_batch, update)
-            moments = _moments(nodes, update(nodes.n, nodes.total), len(batch))
-            if isinstance(of_batch.marginal, SpreadGammaGamma):  # whose nodes are merged pairs
-                moments = near_moments(pairs, update, of_batch.marginal, moments[0])
-            near.append(NearMoments.of(pairs, moments))
-            merged.append(_merged(nodes, of_batch, update))
-        known = NearMoments.joined(near)
+        known, merged = _of_many(sums, update) or _of_blocks(sums, update)
         return cls(
             sums=sums,
             update=update,
             name=name,
-            merged=Components.joined(merged, [len(batch) for batch in batches(sums)]),
+            merged=merged,
             moments=functools.cache(lambda: moments_of_all(sums, update, known)),
             near=(known.means, known.sds),
             log_evidence=known.log_evidence,
@@ -199,12 +192,19 @@ class LatentSumPosterior:
 
     def quantiles(self, parameter: str, q: Sequence[float], draws: int, rng: np.random.Generator) -> Floats:
         """Quantiles of merged components; see ``merged``. They do not rest on draws."""
+        compiled = self._compiled(np.broadcast_to(np.asarray(q, dtype=np.float64), (self.n_cells, len(q))))
+        if compiled is not None:
+            return compiled
         return np.concatenate(
             [self.merged.take(batch).quantiles(self.update, q, len(batch)) for batch in batches(self.sums)]
         )
 
     def rough_quantiles(self, parameter: str, q: Sequence[float]) -> Floats:
         """About the quantiles, by which the exact ones that are wanted may be chosen."""
+        levels = np.broadcast_to(np.asarray(q, dtype=np.float64), (self.n_cells, len(q)))
+        compiled = self._compiled(levels, rough=True)
+        if compiled is not None:
+            return compiled
         return np.concatenate(
             [
                 rough_quantiles(self.merged.take(batch), self.update, q, len(batch))
@@ -214,6 +214,9 @@ class LatentSumPosterior:
 
     def quantiles_at(self, parameter: str, levels: Floats, near: Floats) -> Floats:
         """Quantiles at levels (n_cells, n_levels) of every cell's own; `near` has about the quantiles."""
+        compiled = self._compiled(levels, near=near)
+        if compiled is not None:
+            return compiled
         return np.concatenate(
             [
                 self.merged.take(batch).quantiles(
@@ -222,6 +225,12 @@ class LatentSumPosterior:
                 for batch in batches(self.sums)
             ]
         )
+
+    def _compiled(self, levels: Floats, *, near: Floats | None = None, rough: bool = False) -> Floats | None:
+        """Quantiles by compiled loops; None where cells are few, or sums no counts."""
+        if not self.sums.is_sum:
+            return None
+        return compiled_quantiles(self.merged, self.update, levels, near=near, rough=rough)
 
     def coarser(self) -> Self:
         """Return the same distribution, of pairs that are merged much coarser; moments are what they were."""
@@ -276,6 +285,36 @@ class LatentSumPosterior:
 
     def _conjugate(self, n: Floats, total: Floats) -> ConjugateDistribution:
         return cast("ConjugateDistribution", self.update(n, total))
+
+
+def _of_blocks(sums: NoisySums, update: Update) -> tuple[NearMoments, Components]:
+    """Resolve cells by blocks that are divided until they fit."""
+    near, merged = [], []
+    for batch in batches(sums):
+        of_batch = sums.take(batch)
+        pairs = resolve(of_batch)
+        nodes = _split(pairs, of_batch, update)
+        moments = _moments(nodes, update(nodes.n, nodes.total), len(batch))
+        if isinstance(of_batch.marginal, SpreadGammaGamma):  # whose nodes are merged pairs
+            moments = near_moments(pairs, update, of_batch.marginal, moments[0])
+        near.append(NearMoments.of(pairs, moments))
+        merged.append(_merged(nodes, of_batch, update))
+    return NearMoments.joined(near), Components.joined(merged, [len(batch) for batch in batches(sums)])
+
+
+def _of_many(sums: NoisySums, update: Update) -> tuple[NearMoments, Components] | None:
+    """Resolve many cells by compiled rules, and by blocks those that these do not settle; None of few."""
+    if sums.n_cells < FEWEST_CELLS or not can_resolve(sums, update):
+        return None
+    nested = resolve_nested(sums, update)
+    left = np.flatnonzero(~nested.settled)
+    if not left.size:
+        return nested.near, nested.merged
+    near, merged = _of_blocks(sums.take(left), update)
+    # The numbers of these cells mean nothing yet.
+    for name in ("means", "sds", "log_evidence", "most"):
+        getattr(nested.near, name)[left] = getattr(near, name)
+    return nested.near, nested.merged.replaced(left, merged)
 
 
 def _moments(pairs: WeighedPairs, given: Distribution, cells: int) -> tuple[Floats, Floats]:

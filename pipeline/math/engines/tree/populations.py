@@ -151,7 +151,7 @@ POPULATIONS: dict[str, Population] = {
     population.name: population
     for population in (Contaminated(), ZeroInflated(), NegativeBinomial(), Reciprocal())
 }
-DEFAULT, ZERO_INFLATED = Contaminated.name, ZeroInflated.name
+DEFAULT, ZERO_INFLATED, RECIPROCAL = Contaminated.name, ZeroInflated.name, Reciprocal.name
 
 
 def named_population(name: str) -> Population:

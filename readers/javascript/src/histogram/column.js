@@ -6,7 +6,7 @@
  */
 
 import { ReleaseError } from "../errors.js";
-import { generator, normals } from "../random.js";
+import { generator, normals, uniforms } from "../random.js";
 import { finished } from "../tree/posterior.js";
 import { histogramPosterior } from "./posterior.js";
 
@@ -19,12 +19,12 @@ const MOST_SHARE = 0.5;
 const STEEPEST = 6;
 const MASS = 0.95;
 
-/** The column of one cell; yields often. Options: `of`, `draws`, `seed`, `most`. */
-export function* columnOf(values, scale, bins, steps, { of = LAW, draws = DRAWS, seed = 1, most } = {}) {
+/** The column of one cell; yields often. Options: `of`, `draws`, `rng`, `most`. */
+export function* columnOf(values, scale, bins, steps, { of = LAW, draws = DRAWS, rng = 1, most } = {}) {
   if (of !== LAW && of !== ROWS) throw new ReleaseError("usage", `of is ${LAW}, what records come from, or ${ROWS}, those counted`);
   if (!(Number.isInteger(draws) && draws >= 2)) throw new ReleaseError("usage", "draws: a whole number from 2 on");
   const posterior = yield* histogramPosterior(values, scale, bins, steps, { draws, most });
-  const weights = yield* posterior.drawn(draws, { ofRows: of === ROWS, seed });
+  const weights = yield* posterior.drawn(draws, { ofRows: of === ROWS, random: uniforms(rng) });
   return new Column({ posterior, weights, bins, of });
 }
 
@@ -102,10 +102,9 @@ export class Column {
     const places = this.places();
     const weighed = (ends) => Float64Array.from(this.shares, (draw, i) => dot(draw, ends(i)));
     const drawn = weighed((i) => places[i]);
-    const end = (ends, ofNone) => weighed(() => ends).map((mean, i) => (this.totals[i] === 0 ? ofNone : mean));
-    return isEven
-      ? estimated(drawn, drawn, drawn, mass, this.span)
-      : estimated(drawn, end(lower, lower[0]), end(upper, upper.at(-1)), mass, this.span);
+    const end = (means, ofNone) => means.map((mean, i) => (this.totals[i] === 0 ? ofNone : mean));
+    const [low, high] = isEven ? [drawn, drawn] : [weighed(() => lower), weighed(() => upper)];
+    return estimated(drawn, end(low, lower[0]), end(high, upper.at(-1)), mass, this.span);
   }
 
   /** Gini's index of the column as the bounds leave it; where in bins values are is modelled. */

@@ -1,7 +1,6 @@
 /** The posterior of a histogram's bins in one cell: expected counts of the law, and counts of the rows. */
 
 import { ReleaseError } from "../errors.js";
-import { generator } from "../random.js";
 import { countGiven } from "./emission.js";
 import { binGrid, searched } from "./grid.js";
 import { Walk, cumulated, firstState } from "./walk.js";
@@ -73,8 +72,7 @@ export class HistogramPosterior {
   }
 
   /** Draw expected counts of all bins jointly, or counts of the rows: a list of draws; yields often. */
-  *drawn(number, { ofRows, seed }) {
-    const random = generator(seed);
+  *drawn(number, { ofRows, random }) {
     const paths = yield* this.walk.drawn(number, random);
     const ends = this.atoms.map(({ weights }) => cumulated(weights));
     const rate = 1 / this.scale;

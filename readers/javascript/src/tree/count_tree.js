@@ -1,28 +1,30 @@
-/** Counts at all nodes of a public tree of keys, inferred together: whole numbers from 0 on that add up. */
+/** Counts at all nodes of a public tree of keys, or totals, inferred together: from 0 on, and they add up. */
 
 import { ReleaseError, shown } from "../errors.js";
-import { generator } from "../random.js";
-import { DEFAULT_POPULATION, namedPopulation } from "./populations.js";
+import { uniforms } from "../random.js";
+import { DEFAULT_POPULATION, RECIPROCAL, ZERO_INFLATED, namedPopulation } from "./populations.js";
 import { finished, treePosterior } from "./posterior.js";
+import { TreeUnit } from "./unit.js";
 
 /** Floats hold whole numbers exactly so far. */
 const MOST = 2 ** 52;
 const DRAWS = 2000;
+const MASS = 0.95;
 /** Chances may be off by so much before it is said. */
 const WORTH_SAYING = 1e-3;
 /** Above it what one part of a tree says leaves less than 1e-9 of what the others say, next to what is cut. */
 const ROUNDED = 1e-6;
 
 /**
- * Infer all counts; yields often.
+ * Infer all counts, or totals; yields often.
  *
  * @param {{levels: string[], keys: string[][], parents: number[][]}} tree
  * @param {{name: string, values: ArrayLike<number>[], scale: number}[]} released Of every level: by component, and the
- *   scale of its noise.
+ *   scale of its noise, both in whole numbers of the unit.
  * @param {string[]} components
- * @param {{population?: string, sizes?: number[], most?: number}} options
+ * @param {{population?: string, sizes?: number[], most?: number, unit?: TreeUnit}} options
  */
-export function* countTree(tree, released, components, { population = DEFAULT_POPULATION, sizes, most }) {
+export function* countTree(tree, released, components, { population = DEFAULT_POPULATION, sizes, most, unit = new TreeUnit() } = {}) {
   const law = namedPopulation(population);
   checkSizes(sizes, tree);
   const posteriors = {};
@@ -37,7 +39,7 @@ export function* countTree(tree, released, components, { population = DEFAULT_PO
       throw new ReleaseError("resolution", `the released levels of ${shown(component)} contradict each other further than noise explains: no answer would be right`);
     }
   }
-  return new CountTree(tree, components, posteriors, law.name);
+  return new CountTree(tree, components, posteriors, law.name, unit);
 }
 
 function checkSizes(sizes, { keys }) {
@@ -46,10 +48,10 @@ function checkSizes(sizes, { keys }) {
   if (!isFit) throw new ReleaseError("usage", `sizes are of all ${keys.at(-1).length} leaves, and above 0`);
 }
 
-/** Counts at all nodes of a tree, given what was released. */
+/** Counts at all nodes of a tree, or totals in the column's unit, given what was released. */
 export class CountTree {
-  constructor({ levels, keys, parents }, components, posteriors, population) {
-    Object.assign(this, { levels, keys, parents, components, posteriors, population });
+  constructor({ levels, keys, parents }, components, posteriors, population, unit) {
+    Object.assign(this, { levels, keys, parents, components, posteriors, population, unit });
   }
 
   get logEvidence() {
@@ -63,8 +65,11 @@ export class CountTree {
 
   /** What has to be said beside the numbers. */
   get notes() {
-    if (this.population === "reciprocal") return ["Leaves: weights 1 / (n + 1)."];
-    const said = [`Leaves: ${this.population}, its mean and spread integrated over.`];
+    const fitted = this.population === ZERO_INFLATED ? "mean, spread and empty share" : "mean and spread";
+    const said = this.population === RECIPROCAL
+      ? ["Leaves: weights 1 / (n + 1)."]
+      : [`Leaves: ${this.population}, its ${fitted} integrated over.`];
+    said.push(...this.unit.notes);
     if (this.error > WORTH_SAYING) {
       said.push(`Weights of the population's mean and spread may be off by ${this.error.toPrecision(1)} in all, by the rule that integrates over them: chances of counts by no more.`);
     }
@@ -75,74 +80,143 @@ export class CountTree {
    * A row for each node: component, level, key, mean, sd, and ends of the central interval of a mass; `released`, and
    * `below`, what was released right below it added up; null of leaves.
    */
-  table(mass = 0.95, { level, component } = {}) {
-    checkShare(mass);
+  table(mass = MASS, { level, component } = {}) {
     const levels = level === undefined ? this.levels.map((_, place) => place) : [this.place(level)];
     const wanted = component === undefined ? this.components : [this.component(component)];
     return wanted.flatMap((name) => levels.flatMap((place) =>
       this.keys[place].map((key, node) => ({
-        component: name, level: this.levels[place], key, ...this.posteriors[name].summary(place, node, mass), ...this.released(name, place, node),
+        component: name, level: this.levels[place], key, ...this.summary(name, place, node, mass), ...this.released(name, place, node),
       }))));
   }
 
-  /** What was released of a node, and what was released right below it, added up. */
+  /** Mean, sd and ends of one node. */
+  summary(component, place, node, mass) {
+    checkShare(mass);
+    const { mean, sd, ...ends } = this.posteriors[component].summary(place, node, mass);
+    return { mean: this.unit.value(mean), sd: this.unit.value(sd), ...this.unit.ends(ends) };
+  }
+
+  /** What was released of a node, and what was released right below it, added up; of totals rounded to the unit. */
   released(component, place, node) {
     const { tree, families } = this.posteriors[component].passer;
     const below = place + 1 < this.levels.length ? tree.values[place + 1] : null;
     return {
-      released: tree.values[place][node],
-      below: below === null ? null : families[place][node].reduce((sum, child) => sum + below[child], 0),
+      released: this.unit.value(tree.values[place][node]),
+      below: below === null ? null : this.unit.value(families[place][node].reduce((sum, child) => sum + below[child], 0)),
     };
   }
 
-  /** The law of one count: chances of `low`, `low + 1` and on. */
+  /** The law of one count, or total: chances of `low`, `low + step` and on. */
   counts(level, key, component) {
     const place = this.place(level);
-    const node = this.keys[place].indexOf(String(key));
-    if (node < 0) throw new ReleaseError("cell", `the level ${shown(level)} has no key ${shown(key)}`);
-    const { low, weights } = this.posteriors[this.component(component)].marginals[place][node];
-    return { low, chances: Float64Array.from(weights) };
+    const { low, weights } = this.posteriors[this.component(component)].marginals[place][this.node(place, key)];
+    return { low: this.unit.value(low), step: this.unit.size, chances: Float64Array.from(weights) };
   }
 
   /** Joint draws: a list of draws, each by level an array in the order of its keys. They add up in every draw. */
-  draws(number, { component, seed = 1 } = {}) {
-    if (!(Number.isInteger(number) && number > 0)) throw new ReleaseError("usage", "draws: a whole number above 0");
-    const drawn = finished(this.posteriors[this.component(component)].draws(number, generator(seed)));
-    return drawn.map((levels) => Object.fromEntries(this.levels.map((level, place) => [level, levels[place]])));
+  draws(number, { component, rng = 1 } = {}) {
+    return this.drawn(this.component(component), checkedDraws(number, 1), uniforms(rng)).map((levels) =>
+      Object.fromEntries(this.levels.map((level, place) => [level, levels[place].map((whole) => this.unit.value(whole))])));
+  }
+
+  /** What any nodes hold together, by level their keys, each leaf below them once; from joint draws. */
+  rollUp(nodes, { mass = MASS, draws = DRAWS, rng = 1 } = {}) {
+    const leaves = this.leavesBelow(nodes);
+    const random = uniforms(rng);
+    return this.components.map((component) => {
+      const sums = this.drawn(component, checkedDraws(draws), random).map((levels) =>
+        this.unit.value(leaves.reduce((sum, leaf) => sum + levels.at(-1)[leaf], 0)));
+      return { component, ...summaryOfDraws(sums, mass) };
+    });
   }
 
   /** Each node's share of the node that it is below, from joint draws: rows as of `table`. */
-  share(level, { above, mass = 0.95, draws = DRAWS, component, seed = 1 } = {}) {
+  share(level, { above, mass = MASS, draws = DRAWS, component, rng = 1 } = {}) {
     const place = this.place(level);
     const of = above === undefined ? place - 1 : this.place(above);
     if (of < 0 || of >= place) throw new ReleaseError("usage", `a share is of a level above ${shown(level)}`);
     const wanted = component === undefined ? this.components : [this.component(component)];
+    const ancestors = this.keys[place].map((_, node) => this.ancestor(node, place, of));
+    const random = uniforms(rng);
     return wanted.flatMap((name) => {
-      const drawn = this.draws(draws, { component: name, seed });
+      const drawn = this.drawn(name, checkedDraws(draws), random);
       return this.keys[place].map((key, node) => {
-        let ancestor = node;
-        for (let at = place; at > of; at -= 1) ancestor = this.parents[at - 1][ancestor];
-        const shares = drawn.map((one) => one[level][node] / one[this.levels[of]][ancestor]);
+        const shares = drawn.map((levels) => levels[place][node] / levels[of][ancestors[node]]);
         return { component: name, level, key, ...summaryOfDraws(shares, mass) };
       });
     });
   }
 
-  /** The part that a component has in all of a node's records, from joint draws: rows as of `table`. */
-  ratio(component, level, { mass = 0.95, draws = DRAWS, seed = 1 } = {}) {
+  /** The part that a component has in several, by default in all, from joint draws: rows as of `table`. */
+  ratio(component, level, { of = this.components, mass = MASS, draws = DRAWS, rng = 1 } = {}) {
     const place = this.place(level);
-    const at = this.components.indexOf(this.component(component));
-    const drawn = this.components.map((name, i) => this.draws(draws, { component: name, seed: `${seed} ${i}` }));
+    if (!(Array.isArray(of) && of.length > 0)) throw new ReleaseError("usage", "a ratio is of a list of components, one at least");
+    const random = uniforms(rng);
+    const names = [...new Set([this.component(component), ...of.map((name) => this.component(name))])];
+    const drawn = new Map(names.map((name) => [name, this.drawn(name, checkedDraws(draws), random)]));
     return this.keys[place].map((key, node) => {
-      const parts = drawn[at].map((one, draw) => one[level][node] / drawn.reduce((sum, of) => sum + of[draw][level][node], 0));
+      const at = (name, draw) => drawn.get(name)[draw][place][node];
+      const parts = Array.from({ length: draws }, (_, draw) => at(component, draw) / of.reduce((sum, name) => sum + at(name, draw), 0));
       return { component, level, key, ...summaryOfDraws(parts, mass) };
     });
+  }
+
+  /**
+   * How probably each of a level's counts is among the `within` highest, from joint draws. Of equal counts one is as
+   * probably the higher as the other.
+   */
+  rankProbabilities(level, { within = 1, component, draws = DRAWS, rng = 1 } = {}) {
+    const place = this.place(level);
+    const number = this.keys[place].length;
+    if (!(Number.isInteger(within) && within >= 1 && within <= number)) {
+      throw new ReleaseError("usage", `within is from 1 to the ${number} nodes of ${shown(level)}`);
+    }
+    const random = uniforms(rng);
+    const times = new Float64Array(number);
+    for (const levels of this.drawn(this.component(component), checkedDraws(draws, 1), random)) {
+      const counts = Array.from(levels[place], (count, node) => ({ count, tie: random(), node }));
+      counts.sort((one, other) => other.count - one.count || other.tie - one.tie);
+      for (const { node } of counts.slice(0, within)) times[node] += 1;
+    }
+    return this.keys[place].map((key, node) => ({ level, key, probability: times[node] / draws }));
+  }
+
+  /** Joint draws of whole numbers: of each the levels' arrays. */
+  drawn(component, number, random) {
+    return finished(this.posteriors[component].draws(number, random));
+  }
+
+  /** The node of the level `of` that a node is below. */
+  ancestor(node, place, of) {
+    let above = node;
+    for (let at = place; at > of; at -= 1) above = this.parents[at - 1][above];
+    return above;
+  }
+
+  /** Leaves that are below one of some nodes. */
+  leavesBelow(nodes) {
+    const last = this.levels.length - 1;
+    const isBelow = new Set();
+    for (const [level, keys] of Object.entries(nodes ?? {})) {
+      const place = this.place(level);
+      if (!Array.isArray(keys)) throw new ReleaseError("usage", `a roll-up is of a list of keys by level: of ${shown(level)} there is none`);
+      const wanted = new Set(keys.map((key) => this.node(place, key)));
+      this.keys[last].forEach((_, leaf) => wanted.has(this.ancestor(leaf, last, place)) && isBelow.add(leaf));
+    }
+    if (isBelow.size === 0) throw new ReleaseError("usage", "a roll-up is of one node at least: name a level and its keys");
+    return [...isBelow];
   }
 
   place(level) {
     const place = this.levels.indexOf(level);
     if (place < 0) throw new ReleaseError("usage", `the tree has no level ${shown(level)}: it has ${this.levels.map(shown).join(", ")}`);
     return place;
+  }
+
+  node(place, key) {
+    const node = this.keys[place].indexOf(String(key));
+    if (node < 0) throw new ReleaseError("cell", `the level ${shown(this.levels[place])} has no key ${shown(key)}`);
+    return node;
   }
 
   component(name) {
@@ -156,6 +230,11 @@ export class CountTree {
 
 function checkShare(mass) {
   if (!(mass > 0 && mass < 1)) throw new ReleaseError("usage", "a mass lies between 0 and 1");
+}
+
+function checkedDraws(draws, least = 2) {
+  if (!(Number.isInteger(draws) && draws >= least)) throw new ReleaseError("usage", `draws: a whole number from ${least} on`);
+  return draws;
 }
 
 /** Mean, sd and central ends of draws; of nothing there are no shares: such draws are left out. */

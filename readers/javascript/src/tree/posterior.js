@@ -1,15 +1,16 @@
 /** The joint posterior of all counts of a tree, mixed over the hyperparameters of its leaves. */
 
 import { ReleaseError } from "../errors.js";
-import { MANY_LEAVES, weighedPoints } from "./hyperparameters.js";
+import { MANY_LEAVES, startOf, weighedPoints } from "./hyperparameters.js";
 import { Passer } from "./passes.js";
 
 /** What sums of chances may miss by rounding: an end moves only for more than that. */
 const ROUNDED = 1e-11;
 /** Multiplications of one posterior: about three seconds of a browser. */
 const MOST_WORK = 4e9;
-/** What whole posteriors take, in passes upward: of a lattice, and of four points. */
-const [PASSES, PASSES_OF_MANY] = [90, 16];
+/** What whole posteriors take, in passes upward, by the number of hyperparameters: of a lattice, and of few points. */
+const PASSES = { 0: 4, 2: 90, 3: 300 };
+const PASSES_OF_MANY = { 0: 4, 2: 16, 3: 24 };
 
 /** Infer all counts of a tree: yields after every family, and returns a `TreePosterior`. */
 export function* treePosterior(tree, population, most = MOST_WORK) {
@@ -29,7 +30,7 @@ export function* treePosterior(tree, population, most = MOST_WORK) {
 
 /** Refuse by name what would take too long here; leaves that are wide alone tell that before any pass. */
 function* refuseLong(passer, most) {
-  const passes = passer.population.hasHyperparameters ? (passer.nLeaves > MANY_LEAVES ? PASSES_OF_MANY : PASSES) : 4;
+  const passes = (passer.nLeaves > MANY_LEAVES ? PASSES_OF_MANY : PASSES)[passer.population.dimensions];
   const refuse = () => {
     throw new ReleaseError(
       "resolution",
@@ -38,12 +39,6 @@ function* refuseLong(passer, most) {
   };
   if (4 * passer.cells * passes > most) refuse();
   if ((yield* passer.up(startOf(passer), false, most / passes)) === null) refuse();
-}
-
-/** A point of a plain mean and spread, where a pass takes about as long as elsewhere. */
-function startOf({ tree, nLeaves }) {
-  const values = tree.values.filter((released) => released !== null).at(-1);
-  return [Math.log(Math.max(Array.from(values).reduce((sum, one) => sum + one, 0), 1) / nLeaves), 0];
 }
 
 /** Add a multiple of a law to a mixture, whose window grows. */

@@ -4,9 +4,21 @@ import { ReleaseError, shown } from "../errors.js";
 import { parseRational, toNumber } from "../exact.js";
 import { countTree } from "./count_tree.js";
 import { keyTree } from "./key_tree.js";
+import { SUMMED, TreeUnit, totalStep } from "./unit.js";
 
-/** Families that count records; trees of totals, of other families, are read level by level. */
-export const COUNTING = ["bernoulli", "categorical"];
+/** Families that count records. */
+const COUNTED = ["bernoulli", "categorical"];
+/** The component of a tree of totals. */
+const TOTAL = "total";
+
+/** The largest value of a file. */
+const MOST_VALUE = 2n ** 63n - 1n;
+
+/** What a tree of a statistic is of: its components, or its total; null where it has no tree. */
+export function componentsOf(entry) {
+  if (COUNTED.includes(entry.family)) return entry.components;
+  return totalStep(entry) === null ? null : [TOTAL];
+}
 
 /** The trees of a manifest: names, levels, and the groups beside the leaves', of which there is a tree for each. */
 export function treesOf(release) {
@@ -44,18 +56,38 @@ export function* releasedTree(release, name, { where = {}, ...options } = {}) {
   const entries = levels.map((level) => release.noisy(`${name}.${level}`));
   const groups = entries.map((entry) => groupOf(release, entry, beside));
   const keys = keyTree(release.manifest.plan, name, groups);
-  entries.forEach((entry) => checkCounts(entry, entries[0]));
-  const { components } = entries[0];
+  entries.forEach((entry) => checkAdding(entry, entries[0]));
+  const components = componentsOf(entries[0]);
+  const unit = unitOf(entries);
   const released = entries.map((entry) => {
     const positions = release.selected(where, entry.name);
     const values = release.values.get(entry.name);
+    const width = entry.components.length;
     return {
       name: entry.name,
-      values: components.map((_, at) => Float64Array.from(positions, (cell) => Number(values[cell * components.length + at]))),
-      scale: toNumber(parseRational(entry.scale)),
+      values: components.map((_, at) => Float64Array.from(positions, (cell) => wholeOf(values[cell * width + at], unit))),
+      scale: scaleOf(entry) / unit.steps,
     };
   });
-  return yield* countTree(keys, released, components, options);
+  return yield* countTree(keys, released, components, { ...options, unit });
+}
+
+function scaleOf({ scale }) {
+  return toNumber(parseRational(scale));
+}
+
+/** What a whole number of the tree stands for: a record, or steps of a total. */
+function unitOf(entries) {
+  const [{ parameters }] = entries;
+  const step = totalStep(entries[0]);
+  return step === null ? new TreeUnit() : TreeUnit.ofTotal(step, parameters.upper, Math.min(...entries.map(scaleOf)));
+}
+
+function wholeOf(value, unit) {
+  if (value >= MOST_VALUE || value <= -MOST_VALUE) {
+    throw new ReleaseError("statistic", "a value of the tree is at an end of its type: there were more records than could be counted");
+  }
+  return unit.whole(Number(value));
 }
 
 /** The group of a level's own: its keys are the level's nodes. */
@@ -67,13 +99,15 @@ function groupOf(release, entry, beside) {
   return { ...own[0], keys };
 }
 
-/** Refuse what is no count of records with discrete Laplace noise of one scale. */
-function checkCounts({ name, family, components, design, within_unit: within, count_clipped: counted }, first) {
-  if (!COUNTING.includes(family)) {
-    throw new ReleaseError("statistic", `${shown(name)} is ${shown(family)}: trees of totals are inferred in Python, and read level by level here`);
+/** Refuse what is neither a count of records nor a total, with discrete Laplace noise of one scale. */
+function checkAdding(entry, first) {
+  const { name, family, components, parameters, design, within_unit: within, count_clipped: counted } = entry;
+  if (componentsOf(entry) === null) {
+    throw new ReleaseError("statistic", `${shown(name)} is ${shown(family)}, and neither counts records nor has totals from 0 on: a tree is of one of ${[...COUNTED, ...SUMMED].join(", ")}`);
   }
-  const isCount = within === undefined && counted === undefined;
-  if (!isCount || components.join("\n") !== first.components.join("\n") || design !== first.design) {
-    throw new ReleaseError("statistic", `${shown(name)} does not count records as the other levels do: a tree is of counts alone`);
+  const isMore = within !== undefined || (counted !== undefined && COUNTED.includes(family));
+  const isLike = family === first.family && design === first.design && components.join("\n") === first.components.join("\n") && JSON.stringify(parameters) === JSON.stringify(first.parameters);
+  if (isMore || !isLike) {
+    throw new ReleaseError("statistic", `${shown(name)} does not have what the other levels have: a tree is of the same counts, or totals, at all levels`);
   }
 }

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { test } from "node:test";
 import { commandLine, placeOf, pythonLines, shellWord } from "../../explorer/lines.js";
-import { fromHash, toHash } from "../../explorer/state.js";
+import { columnFields, columnFromHash, fromHash, partOf, toHash, treeFields, treeFromHash, withPart, withQuestion } from "../../explorer/state.js";
 import { written, brief, ticks } from "../../explorer/numbers.js";
 
 const HOSTILE = [
@@ -82,8 +82,46 @@ test("a question survives its address", () => {
 });
 
 test("an address that asks what is not there changes nothing", () => {
-  for (const hash of ["", "#top", "#explorer&statistic=none&cell=no&cell=1&mass=7", "#explorer&cell=%ff"]) {
+  for (const hash of ["", "#top", "#explorer&statistic=none&cell=no&cell=1&mass=7", "#explorer&mass=0.9999999999999999", "#explorer&mass=1e-300", "#explorer&cell=%ff"]) {
     assert.deepEqual(fromHash(hash, page, question), question);
+  }
+});
+
+const parts = {
+  ...page,
+  trees: [
+    { name: "ill", components: ["false", "true"], groups: [] },
+    { name: "it's & so on", components: ["total"], groups: [group("year", HOSTILE)] },
+  ],
+  columns: [{ name: "delay", groups: [group("origin", HOSTILE)] }],
+};
+const POPULATIONS = ["contaminated", "zero-inflated"];
+const KINDS = ["law", "rows"];
+
+test("questions of a tree and of a column survive an address, each beside the others", () => {
+  for (const key of HOSTILE) {
+    const tree = { name: "it's & so on", where: { year: key }, component: "total", population: "zero-inflated", mass: 0.8, opened: [`1 ${key}`, "1 b"] };
+    const column = { name: "delay", where: { origin: key }, of: "rows", level: 0.9, least: -2.5, mass: 0.5, prior: "BinWalk(0.1)", whole: true };
+    const asked = { ...question, cell: [key, "2"] };
+    let hash = withPart("#top", "tree", treeFields(tree, POPULATIONS[0]));
+    hash = withPart(hash, "column", columnFields(column, KINDS[0]));
+    assert.equal(partOf(hash), "column");
+    hash = withQuestion(hash, asked);
+    assert.equal(partOf(hash), null);
+    hash = withPart(hash, "tree", treeFields({ ...tree, mass: 0.95 }, POPULATIONS[0]));
+    assert.equal(partOf(hash), "tree");
+    assert.deepEqual(treeFromHash(hash, parts, POPULATIONS), { ...tree, mass: 0.95 });
+    assert.deepEqual(columnFromHash(hash, parts, KINDS), column);
+    assert.deepEqual(fromHash(hash, page, question), asked);
+  }
+});
+
+test("an address that asks a part for what is not there asks what a page opens with", () => {
+  const tree = { name: "ill", where: {}, component: "true", population: "contaminated", mass: 0.95, opened: [] };
+  const column = { name: "delay", where: { origin: HOSTILE[0] }, of: "law", level: 0.5, least: null, mass: 0.95, prior: "", whole: false };
+  for (const hash of ["", "#top", "#explorer&tree.name=none&tree.counted=x&tree.leaves=flat&tree.mass=2&column.key=no&column.of=x&column.least=x&column.level=1", "#explorer&tree.mass=0.9999999999999999&column.mass=1e-300"]) {
+    assert.deepEqual(treeFromHash(hash, parts, POPULATIONS), tree);
+    assert.deepEqual(columnFromHash(hash, parts, KINDS), column);
   }
 });
 

@@ -1,6 +1,6 @@
 // The explorer of a release's page. Made by `npm run build` in readers/javascript: change the sources, not this.
-// sources: explorer/answering.js explorer/answers.js explorer/axis.js explorer/column-picture.js explorer/column-section.js explorer/combobox.js explorer/contrast.js explorer/count-control.js explorer/dom.js explorer/downloads.js explorer/explorer.js explorer/fields.js explorer/form.js explorer/lines.js explorer/main.js explorer/moments.js explorer/numbers.js explorer/page-data.js explorer/parts.js explorer/picture.js explorer/pool.js explorer/preparing.js explorer/prior-control.js explorer/priors.js explorer/reading.js explorer/released.js explorer/scales.js explorer/state.js explorer/tables.js explorer/tree-section.js explorer/words.js src/about.js src/blocks.js src/bytes.js src/canonical_json.js src/clipped.js src/clipping.js src/cone_noise.js src/conflict.js src/counts.js src/domains.js src/errors.js src/exact.js src/families.js src/histogram/bins.js src/histogram/column.js src/histogram/emission.js src/histogram/grid.js src/histogram/posterior.js src/histogram/prior.js src/histogram/walk.js src/index.js src/intervals.js src/likelihood.js src/line.js src/manifest.js src/parquet.js src/plan.js src/plan_values.js src/posterior.js src/priors.js src/publication.js src/published_likelihood.js src/published_table.js src/random.js src/reading.js src/release.js src/rules.js src/samples.js src/signature.js src/special.js src/tabulated.js src/thrift.js src/totals.js src/tree/count_tree.js src/tree/fft.js src/tree/hyperparameters.js src/tree/key_tree.js src/tree/messages.js src/tree/passes.js src/tree/populations.js src/tree/posterior.js src/tree/released_tree.js
-// sha256: 2ce2b6915f7c75520256be6542952cafa2a892cb86d98196c5e885aabda9da25
+// sources: explorer/answering.js explorer/answers.js explorer/axis.js explorer/column-picture.js explorer/column-section.js explorer/combobox.js explorer/contrast.js explorer/count-control.js explorer/dom.js explorer/downloads.js explorer/explorer.js explorer/fields.js explorer/form.js explorer/lines.js explorer/main.js explorer/moments.js explorer/numbers.js explorer/page-data.js explorer/parts.js explorer/picture.js explorer/pool.js explorer/preparing.js explorer/prior-control.js explorer/priors.js explorer/reading.js explorer/released.js explorer/scales.js explorer/state.js explorer/tables.js explorer/tree-section.js explorer/words.js src/about.js src/blocks.js src/bytes.js src/canonical_json.js src/clipped.js src/clipping.js src/cone_noise.js src/conflict.js src/counts.js src/domains.js src/errors.js src/exact.js src/families.js src/histogram/bins.js src/histogram/column.js src/histogram/emission.js src/histogram/grid.js src/histogram/posterior.js src/histogram/prior.js src/histogram/walk.js src/index.js src/intervals.js src/likelihood.js src/line.js src/manifest.js src/parquet.js src/plan.js src/plan_values.js src/posterior.js src/priors.js src/publication.js src/published_likelihood.js src/published_table.js src/random.js src/reading.js src/release.js src/rules.js src/samples.js src/signature.js src/special.js src/tabulated.js src/thrift.js src/totals.js src/tree/count_tree.js src/tree/fft.js src/tree/hyperparameters.js src/tree/key_tree.js src/tree/matrices.js src/tree/messages.js src/tree/passes.js src/tree/populations.js src/tree/posterior.js src/tree/released_tree.js src/tree/unit.js
+// sha256: 00355f7e093b986c8694b950e0a691587eae31c4152fcb8730b2fc437bc1c89f
 (() => {
   // explorer/contrast.js
   var TAIL = 1e-8;
@@ -579,13 +579,13 @@
     }
     if (typeof domain?.from !== "string" || typeof domain?.to !== "string") throw wrong();
     const keys = [];
-    let start3 = periodStart(domain.from, domain.every);
-    for (let key = domain.from; keys.length < MOST_LISTED; key = label(start3, domain.every)) {
-      if (start3 === null || label(start3, domain.every) !== key) throw wrong();
+    let start2 = periodStart(domain.from, domain.every);
+    for (let key = domain.from; keys.length < MOST_LISTED; key = label(start2, domain.every)) {
+      if (start2 === null || label(start2, domain.every) !== key) throw wrong();
       keys.push(key);
       if (key === domain.to) return keys;
-      if (start3 > periodStart(domain.to, domain.every)) throw wrong();
-      start3 = following(start3, domain.every);
+      if (start2 > periodStart(domain.to, domain.every)) throw wrong();
+      start2 = following(start2, domain.every);
     }
     throw wrong();
   }
@@ -600,18 +600,18 @@
     }
     return utc(year, second - 1, third);
   }
-  function label(start3, every2) {
+  function label(start2, every2) {
     if (every2 === "week") {
-      const thursday = new Date(start3 + 3 * DAY);
+      const thursday = new Date(start2 + 3 * DAY);
       const year = thursday.getUTCFullYear();
       const week = Math.floor((thursday.getTime() - utc(year, 0, 1)) / DAY / 7) + 1;
       return `${String(year).padStart(4, "0")}-W${String(week).padStart(2, "0")}`;
     }
-    return new Date(start3).toISOString().slice(0, { year: 4, month: 7, day: 10 }[every2]);
+    return new Date(start2).toISOString().slice(0, { year: 4, month: 7, day: 10 }[every2]);
   }
-  function following(start3, every2) {
-    if (every2 === "day" || every2 === "week") return start3 + (every2 === "day" ? 1 : 7) * DAY;
-    const date = new Date(start3);
+  function following(start2, every2) {
+    if (every2 === "day" || every2 === "week") return start2 + (every2 === "day" ? 1 : 7) * DAY;
+    const date = new Date(start2);
     return every2 === "month" ? utc(date.getUTCFullYear(), date.getUTCMonth() + 1, 1) : utc(date.getUTCFullYear() + 1, 0, 1);
   }
   function utc(year, month, day) {
@@ -926,9 +926,9 @@
     bytes.set(written3, 4);
     return bytes;
   }
-  function hasLabels(bytes, keys, position, start3, rows) {
+  function hasLabels(bytes, keys, position, start2, rows) {
     let at = 0;
-    for (let row4 = start3; row4 < start3 + rows; row4 += 1) {
+    for (let row4 = start2; row4 < start2 + rows; row4 += 1) {
       const key = keys[position(row4)];
       if (at + key.length > bytes.length) return false;
       for (let i = 0; i < key.length; i += 1) if (bytes[at + i] !== key[i]) return false;
@@ -938,11 +938,11 @@
   }
   function joined(data, spans) {
     if (spans.length === 1) return data.subarray(...spans[0]);
-    const bytes = new Uint8Array(spans.reduce((sum, [start3, end]) => sum + end - start3, 0));
+    const bytes = new Uint8Array(spans.reduce((sum, [start2, end]) => sum + end - start2, 0));
     let at = 0;
-    for (const [start3, end] of spans) {
-      bytes.set(data.subarray(start3, end), at);
-      at += end - start3;
+    for (const [start2, end] of spans) {
+      bytes.set(data.subarray(start2, end), at);
+      at += end - start2;
     }
     return bytes;
   }
@@ -1048,9 +1048,9 @@
     const asExpected = column.get(1) === kind && path.length === 1 && decodeText(path[0]) === name && column.get(4) === 0 && column.get(5) === rows && column.get(9) === position && column.get(6) === column.get(7) && column.get(2).every((encoding) => encoding === PLAIN || encoding === LEVELS);
     return asExpected && Number.isInteger(column.get(7)) ? column.get(7) : null;
   }
-  function pages(data, start3, end, rows, refuse) {
+  function pages(data, start2, end, rows, refuse) {
     const spans = [];
-    let [position, left] = [start3, rows];
+    let [position, left] = [start2, rows];
     while (position < end && left > 0) {
       const reader = new ThriftReader(data, position, Math.min(end, position + PAGE_HEADER));
       const page = reader.struct();
@@ -1870,8 +1870,8 @@
       return this.at(position);
     }
     fill(panel) {
-      const { start: start3, length, depth } = panel;
-      const values = POINTS2.map((point) => this.direct(start3 + length * (point + 1) / 2));
+      const { start: start2, length, depth } = panel;
+      const values = POINTS2.map((point) => this.direct(start2 + length * (point + 1) / 2));
       if (values.every(Number.isFinite) && lastCoefficients(values) <= TOLERANCE) {
         panel.values = values;
         return;
@@ -1884,7 +1884,7 @@
         values: null,
         halves: null
       });
-      panel.halves = [half(start3), half(start3 + length / 2)];
+      panel.halves = [half(start2), half(start2 + length / 2)];
     }
     direct(position) {
       const known = this.known.get(position);
@@ -1898,8 +1898,8 @@
       return value;
     }
   };
-  function interpolated({ start: start3, length, values }, position) {
-    const at = 2 * (position - start3) / length - 1;
+  function interpolated({ start: start2, length, values }, position) {
+    const at = 2 * (position - start2) / length - 1;
     let [above, below] = [0, 0];
     for (let i = 0; i < NODES; i += 1) {
       const away = at - POINTS2[i];
@@ -2041,12 +2041,12 @@
       const kinks = this.second === void 0 ? [this.first] : [this.first, this.reach * n - this.second];
       kinks.sort((a, b) => a - b);
       const pieces = [];
-      let start3 = least;
+      let start2 = least;
       for (let i = 0; i <= kinks.length; i += 1) {
         const end = i < kinks.length ? Math.min(isSum ? Math.floor(kinks[i]) : kinks[i], most) : most;
-        if (isSum ? end >= start3 : end > start3) {
-          pieces.push(this.piece(start3, end, rate2 * (kinks.length - 2 * i)));
-          start3 = isSum ? end + 1 : end;
+        if (isSum ? end >= start2 : end > start2) {
+          pieces.push(this.piece(start2, end, rate2 * (kinks.length - 2 * i)));
+          start2 = isSum ? end + 1 : end;
         }
       }
       let top = -Infinity;
@@ -2057,10 +2057,10 @@
       return top + Math.log(sum);
     }
     /** A range of totals between kinks: in positions, and where in it the weight is highest. */
-    piece(start3, end, slope2) {
+    piece(start2, end, slope2) {
       const { total } = this;
       const positive = total.support === "positive";
-      const [from, to] = positive ? [Math.log(start3), Math.log(end)] : [start3, end];
+      const [from, to] = positive ? [Math.log(start2), Math.log(end)] : [start2, end];
       let mode2 = Math.min(Math.max(total.mode(slope2), from), to);
       if (total.support === "integers") mode2 = Math.round(mode2);
       const piece = { from, to, slope: slope2, mode: mode2, top: 0 };
@@ -2106,11 +2106,11 @@
       return sum;
     }
     /** Sum from a position towards an end, panel by panel, until little is left. */
-    march(start3, end, direction, slope2, own, top) {
+    march(start2, end, direction, slope2, own, top) {
       const { total } = this;
       const isSum = total.support === "integers";
       const floor = own - LEFT_OUT;
-      let [sum, position, here] = [0, start3, this.weight(start3)];
+      let [sum, position, here] = [0, start2, this.weight(start2)];
       for (let panel = 0; panel < 400; panel += 1) {
         const left = direction * (end - position) + Number(isSum);
         if (!(left > 0) || here < floor) break;
@@ -2150,8 +2150,8 @@
     const top = Math.max(a, b);
     return top === -Infinity ? top : top + Math.log1p(Math.exp(Math.min(a, b) - top));
   }
-  function mode(term, start3, low, high, step) {
-    let [a, centre, b] = [start3, start3, start3];
+  function mode(term, start2, low, high, step) {
+    let [a, centre, b] = [start2, start2, start2];
     for (let stride = Math.max(step, 1); b < high; stride *= 2) {
       const next = Math.min(b + stride, high);
       if (term(next) <= term(centre)) {
@@ -2186,38 +2186,38 @@
     const direction = Math.sign(end - centre);
     if (direction === 0) return centre;
     let [inner, stride] = [centre, step];
-    let outer = centre;
-    while (outer !== end) {
+    let outer2 = centre;
+    while (outer2 !== end) {
       const next = direction > 0 ? Math.min(centre + stride, end) : Math.max(centre - stride, end);
-      outer = next;
+      outer2 = next;
       if (term(next) < level) break;
       inner = next;
       stride *= 2;
     }
-    if (term(outer) >= level) return outer;
-    while (Math.abs(outer - inner) > Math.max(1, Math.abs(inner - centre) / 8)) {
-      const middle = Math.round((inner + outer) / 2);
-      if (middle === inner || middle === outer) break;
-      if (term(middle) < level) outer = middle;
+    if (term(outer2) >= level) return outer2;
+    while (Math.abs(outer2 - inner) > Math.max(1, Math.abs(inner - centre) / 8)) {
+      const middle = Math.round((inner + outer2) / 2);
+      if (middle === inner || middle === outer2) break;
+      if (term(middle) < level) outer2 = middle;
       else inner = middle;
     }
-    return outer;
+    return outer2;
   }
-  function block(term, start3, n, top) {
+  function block(term, start2, n, top) {
     let sum = 0;
     if (n <= NODES2 + 4) {
-      for (let i = 0; i < n; i += 1) sum += Math.exp(term(start3 + i) - top);
-      return { start: start3, n, sum, error: 0 };
+      for (let i = 0; i < n; i += 1) sum += Math.exp(term(start2 + i) - top);
+      return { start: start2, n, sum, error: 0 };
     }
     const { nodes, weights, tails } = sumRule(NODES2, n);
     let [last, before2] = [0, 0];
     for (let i = 0; i < NODES2; i += 1) {
-      const value = Math.exp(term(start3 + nodes[i]) - top);
+      const value = Math.exp(term(start2 + nodes[i]) - top);
       sum += weights[i] * value;
       last += tails[0][i] * value;
       before2 += tails[1][i] * value;
     }
-    return { start: start3, n, sum: n * sum, error: n * (Math.abs(last) + Math.abs(before2)) };
+    return { start: start2, n, sum: n * sum, error: n * (Math.abs(last) + Math.abs(before2)) };
   }
 
   // src/clipped.js
@@ -2314,23 +2314,23 @@
     sumOverTotals(n) {
       const { first, second, reach: reach2, steep } = this;
       const mean = n * this.total.perRow;
-      const start3 = Math.floor(mean - Math.min(margin(this.below, n), mean));
+      const start2 = Math.floor(mean - Math.min(margin(this.below, n), mean));
       const last = Math.ceil(mean + Math.min(margin(this.above, n), reach2 * n - mean));
-      const period = 2 ** Math.ceil(Math.log2(last - start3 + 1));
-      const end = start3 + period;
+      const period = 2 ** Math.ceil(Math.log2(last - start2 + 1));
+      const end = start2 + period;
       const other = second === void 0 ? first : reach2 * n - second;
       const [low, high] = [Math.min(first, other), Math.max(first, other)];
-      const inside2 = (x) => Math.min(Math.max(x, start3), end);
+      const inside2 = (x) => Math.min(Math.max(x, start2), end);
       const [left, right] = [inside2(low), inside2(high)];
-      const [atStart, atLeft] = [Math.exp(Math.min(steep * (start3 - low), 0)), Math.exp(Math.min(steep * (left - low), 0))];
+      const [atStart, atLeft] = [Math.exp(Math.min(steep * (start2 - low), 0)), Math.exp(Math.min(steep * (left - low), 0))];
       const [atRight, atEnd] = [Math.exp(Math.min(steep * (high - right), 0)), Math.exp(Math.min(steep * (high - end), 0))];
       let sum = 0;
       for (const { j, logSize, angle, twice, rising, level, falling } of this.wavesOf(period, n)) {
         if (n * logSize < -LEFT_OUT2) break;
         const size = twice * Math.exp(n * logSize);
         const turn = (x) => n * angle - 2 * Math.PI * modulo(j * x, period) / period;
-        const [s, l, r] = [turn(start3), turn(left), turn(right)];
-        sum += size * (real(rising, l, left > start3 ? atLeft : 0) - real(rising, s, left > start3 ? atStart : 0) + (j === 0 ? right - left : real(level, r, 1) - real(level, l, 1)) + real(falling, s, right < end ? atEnd : 0) - real(falling, r, right < end ? atRight : 0));
+        const [s, l, r] = [turn(start2), turn(left), turn(right)];
+        sum += size * (real(rising, l, left > start2 ? atLeft : 0) - real(rising, s, left > start2 ? atStart : 0) + (j === 0 ? right - left : real(level, r, 1) - real(level, l, 1)) + real(falling, s, right < end ? atEnd : 0) - real(falling, r, right < end ? atRight : 0));
       }
       return this.highest(n) + Math.log(Math.max(sum / period, LEAST));
     }
@@ -2594,7 +2594,7 @@
     if (!replaces && privacy.neighboring !== "add_or_remove_one") throw refused2("privacy", "neighboring is no relation");
     const loss = number(privacy[measure], `privacy.${measure}`);
     if (compare(loss, ZERO2) <= 0) throw refused2(`privacy.${measure}`, "it is not above 0");
-    const heading2 = cellsOf(plan.groups, order.groups, "groups");
+    const heading = cellsOf(plan.groups, order.groups, "groups");
     const entries = ordered(plan.statistics, order.statistics, "statistics");
     checkVariables(plan.statistics, order.variables);
     checkHierarchies(plan.hierarchies, plan.statistics);
@@ -2610,7 +2610,7 @@
     const statistics = entries.map(([name, entry]) => {
       const amount = divide(multiply(loss, share(name, entry)), shares2);
       const stated = statedCells(name, entry, plan.groups, order.variables);
-      const { cells, groups } = stated ?? heading2;
+      const { cells, groups } = stated ?? heading;
       const hasGroups = groups.length > 0;
       const rows = Math.min(maxRows, maxInCell * cells);
       const price = { measure, amount };
@@ -2626,7 +2626,7 @@
         ...unit ? { max_rows: maxRows, unit_nulls: unit.nulls } : {},
         ...isBounded ? { max_rows_per_cell: maxInCell } : {},
         max_total_rows: Number(plan.max_total_rows),
-        ...heading2
+        ...heading
       },
       statistics
     };
@@ -2946,9 +2946,9 @@
     const best = named.reduce((most, one) => one.logBayesFactor > most.logBayesFactor ? one : most, named[0] ?? first);
     const isAgainst = best.logBayesFactor > Math.log(1 / THRESHOLD);
     const cells = compared < nCells ? `${compared} of ${nCells}` : `${compared}`;
-    const times2 = `1e${(best.logBayesFactor / Math.LN10).toFixed(0)}`;
+    const times3 = `1e${(best.logBayesFactor / Math.LN10).toFixed(0)}`;
     const told = prior.length > LONGEST_NAME ? `${prior.slice(0, LONGEST_NAME)}...` : prior;
-    const line2 = `conflict: the prior of the parameters, ${told}, and ${cells} cells together disagree: what was released is about ${times2} times as probable under ${best.alternative} as under this one, though no cell alone may tell; the intervals rest on it where noise hides cells`;
+    const line2 = `conflict: the prior of the parameters, ${told}, and ${cells} cells together disagree: what was released is about ${times3} times as probable under ${best.alternative} as under this one, though no cell alone may tell; the intervals rest on it where noise hides cells`;
     return { ...best, compared, isAgainst, lines: isAgainst ? [line2] : [] };
   }
 
@@ -3004,7 +3004,7 @@
      * @param {number} farthest Up to where an upper tail that has fallen may rise again.
      */
     static of(line2, log, starts, farthest = -Infinity) {
-      const peaks = apart(starts.map((start3) => peak(log, start3)));
+      const peaks = apart(starts.map((start2) => peak(log, start2)));
       const top = Math.max(...peaks.map((one) => one.top));
       if (!Number.isFinite(top)) {
         throw new ReleaseError("resolution", "prior and released values are too far apart to be resolved");
@@ -3038,7 +3038,7 @@
         throw new ReleaseError("resolution", "prior and released values contradict what records within the bounds can have");
       }
       const last = panels[panels.length - 1];
-      const start3 = line2.contains(low) ? Math.max(line2.position(low), panels[0].start) : panels[0].start;
+      const start2 = line2.contains(low) ? Math.max(line2.position(low), panels[0].start) : panels[0].start;
       let end = last.start + last.length;
       const breaks = [...panels.map((one) => one.start), end];
       if (line2.contains(high)) {
@@ -3046,7 +3046,7 @@
         if (this.sd === Infinity) for (; end < limit; end += LONGEST_OF_TAIL) breaks.push(end);
         end = this.sd === Infinity ? limit : Math.min(limit, end);
       }
-      const kept2 = [start3, ...breaks.filter((t) => t > start3 && t < end), end].sort((a, b) => a - b);
+      const kept2 = [start2, ...breaks.filter((t) => t > start2 && t < end), end].sort((a, b) => a - b);
       const top = Math.max(...kept2.map(log), this.top + Math.log(LEAST_WITHIN));
       const found = new _LineDistribution({
         line: line2,
@@ -3063,10 +3063,10 @@
     average(of2) {
       let sum = 0;
       const { nodes, weights } = gauss(NODES3);
-      for (const { start: start3, length, values } of this.panels) {
+      for (const { start: start2, length, values } of this.panels) {
         for (let i = 0; i < NODES3; i += 1) {
           if (values[i] > 0) {
-            const value = this.line.value(start3 + length * (nodes[i] + 1) / 2);
+            const value = this.line.value(start2 + length * (nodes[i] + 1) / 2);
             sum += length * weights[i] * values[i] / this.total * of2(value);
           }
         }
@@ -3117,8 +3117,8 @@
   function relative(panel, t) {
     return 2 * (t - panel.start) / panel.length - 1;
   }
-  function peak(log, { at: start3, width: width2 }) {
-    let [a, centre, b] = [start3, start3, start3];
+  function peak(log, { at: start2, width: width2 }) {
+    let [a, centre, b] = [start2, start2, start2];
     let top = log(centre);
     if (top === -Infinity) return { at: centre, top, left: width2, right: width2 };
     const better = (t) => {
@@ -3194,14 +3194,14 @@
     }
     throw new ReleaseError("resolution", "the posterior could not be resolved to eight digits");
   }
-  function panelOf(log, start3, length, top) {
+  function panelOf(log, start2, length, top) {
     const { nodes, weights } = gauss(NODES3);
-    const values = Float64Array.from(nodes, (y) => Math.exp(log(start3 + length * (y + 1) / 2) - top));
+    const values = Float64Array.from(nodes, (y) => Math.exp(log(start2 + length * (y + 1) / 2) - top));
     const expansion = legendre(values);
     let mass = 0;
     for (let i = 0; i < NODES3; i += 1) mass += weights[i] * values[i];
     const error = length * (Math.abs(expansion[NODES3 - 1]) + Math.abs(expansion[NODES3 - 2]));
-    return { start: start3, length, values, expansion, mass: length * mass, error };
+    return { start: start2, length, values, expansion, mass: length * mass, error };
   }
 
   // src/priors.js
@@ -3526,7 +3526,7 @@
     }
     let within2 = 0;
     if (family.limits) {
-      const starts = stated.components.map(({ start: start3 }) => start3);
+      const starts = stated.components.map(({ start: start2 }) => start2);
       const prior = LineDistribution.of(LINES2[stated.line], stated.log, starts, stated.farthest);
       const [low, high] = family.limits(known);
       within2 = Math.log(Math.max(prior.below(high) - prior.below(low), Number.MIN_VALUE));
@@ -3562,7 +3562,7 @@
   function conflictOf(statistic, values, release, { line: line2, prior, clipping }) {
     if (clipping === "modelled") return null;
     const record = RECORDS[statistic.family](knownOf(statistic));
-    const starts = prior.components.map(({ start: start3 }) => start3);
+    const starts = prior.components.map(({ start: start2 }) => start2);
     const worlds = worldsOf(LineDistribution.of(line2, prior.log, starts));
     const parts = worlds.map(({ value, weight }) => ({ ...record(value), weight }));
     const publicN = statistic.design === "minimal" ? release.n : null;
@@ -3723,8 +3723,8 @@
       const exact = statistic.design === "minimal" ? onSimplex(counts, release.n) : counts.map((one) => Math.max(one, 0));
       const total = exact.reduce((all, one) => all + one, 0);
       makes = alpha.map((own, k) => () => {
-        const { log, start: start3 } = conjugate("Beta", [own + exact[k], sum - own + total - exact[k]]);
-        return LineDistribution.of(line2, log, [start3]);
+        const { log, start: start2 } = conjugate("Beta", [own + exact[k], sum - own + total - exact[k]]);
+        return LineDistribution.of(line2, log, [start2]);
       });
     } else {
       const scale2 = toNumber(parseRational(statistic.scale));
@@ -3738,8 +3738,8 @@
         const likelihood = likelihoodOf(kept2.likelihoods, rows, k);
         const exact = Math.max(counts[k], 0);
         const rest = counts.reduce((all, one) => all + Math.max(one, 0), 0) - exact;
-        const { start: start3 } = conjugate("Beta", [own + exact, sum - own + rest]);
-        return LineDistribution.of(line2, (t) => marginalPrior[k].log(t) + likelihood.at(t), [start3]);
+        const { start: start2 } = conjugate("Beta", [own + exact, sum - own + rest]);
+        return LineDistribution.of(line2, (t) => marginalPrior[k].log(t) + likelihood.at(t), [start2]);
       });
     }
     return new Posterior({
@@ -3768,13 +3768,13 @@
     }
   }
   function rowOf(count2, alpha, scale2, reach2) {
-    const start3 = Math.max(0, Math.floor(count2 - reach2));
+    const start2 = Math.max(0, Math.floor(count2 - reach2));
     const end = Math.max(Math.ceil(count2 + reach2), Math.ceil(reach2));
-    const logs = new Float64Array(end - start3 + 1);
+    const logs = new Float64Array(end - start2 + 1);
     for (let i = 0; i < logs.length; i += 1) {
-      logs[i] = logRising(alpha, start3 + i) - Math.abs(count2 - start3 - i) / scale2;
+      logs[i] = logRising(alpha, start2 + i) - Math.abs(count2 - start2 - i) / scale2;
     }
-    return { start: start3, ...scaled(logs) };
+    return { start: start2, ...scaled(logs) };
   }
   var LatentCounts = class {
     constructor(given) {
@@ -3857,15 +3857,15 @@
   var CountLikelihood = class extends Likelihood {
     constructor(rows, k) {
       const { nPrior } = rows;
-      const { start: start3, values } = rows.rest[k];
-      const noise = { values: [rows.counts[k], start3 + highest(values)], scale: rows.scale, reach: 1 };
+      const { start: start2, values } = rows.rest[k];
+      const noise = { values: [rows.counts[k], start2 + highest(values)], scale: rows.scale, reach: 1 };
       super(new BinomialTotal(1), noise, nPrior);
       this.start = Math.max(0, rows.rows[k].start);
       this.end = this.start + rows.rows[k].values.length - 1;
-      this.restStart = start3;
-      this.restEnd = start3 + values.length - 1;
+      this.restStart = start2;
+      this.restEnd = start2 + values.length - 1;
       const rest = rows.sum - rows.alpha[k];
-      this.logs = Float64Array.from(values, (value, i) => Math.log(value) - logRising(rest, start3 + i));
+      this.logs = Float64Array.from(values, (value, i) => Math.log(value) - logRising(rest, start2 + i));
       this.ratios = Float64Array.from({ length: values.length - 1 }, (_, i) => Math.exp(this.logs[i + 1] - this.logs[i]));
     }
     get ofNone() {
@@ -3951,6 +3951,9 @@
     };
     return () => ((bits2() >>> 5) * 67108864 + (bits2() >>> 6)) / 9007199254740992;
   }
+  function uniforms(rng) {
+    return typeof rng === "function" ? rng : generator(rng);
+  }
   function hashOf(text) {
     let hash = 2166136261;
     for (let i = 0; i < text.length; i += 1) hash = Math.imul(hash ^ text.charCodeAt(i), 16777619);
@@ -3971,15 +3974,64 @@
     };
   }
 
+  // src/tree/matrices.js
+  var SWEEPS = 30;
+  function identity(d, factor = 1) {
+    return Array.from({ length: d }, (_, i) => Array.from({ length: d }, (_2, j) => i === j ? factor : 0));
+  }
+  function times2(matrix, vector) {
+    return matrix.map((row4) => row4.reduce((sum, entry, k) => sum + entry * vector[k], 0));
+  }
+  function moved(from, matrix, steps2) {
+    return times2(matrix, steps2).map((step, i) => from[i] + step);
+  }
+  function outer(matrix) {
+    return matrix.map((row4) => times2(matrix, row4));
+  }
+  function cholesky(matrix) {
+    const factor = identity(matrix.length, 0);
+    matrix.forEach((row4, i) => {
+      for (let j = 0; j <= i; j += 1) {
+        let rest = row4[j];
+        for (let k = 0; k < j; k += 1) rest -= factor[i][k] * factor[j][k];
+        factor[i][j] = i === j ? Math.sqrt(rest) : rest / factor[j][j];
+      }
+    });
+    return factor;
+  }
+  function volume(factor) {
+    return factor.reduce((product, row4, i) => product * row4[i], 1);
+  }
+  function eigen(symmetric) {
+    const d = symmetric.length;
+    const a = symmetric.map((row4) => [...row4]);
+    const vectors = identity(d);
+    for (let sweep = 0; sweep < SWEEPS; sweep += 1) {
+      for (let p = 0; p < d; p += 1) {
+        for (let q = p + 1; q < d; q += 1) {
+          if (a[p][q] === 0) continue;
+          const angle = 0.5 * Math.atan2(2 * a[p][q], a[p][p] - a[q][q]);
+          const [c, s] = [Math.cos(angle), Math.sin(angle)];
+          for (let k = 0; k < d; k += 1) [a[k][p], a[k][q]] = [c * a[k][p] + s * a[k][q], c * a[k][q] - s * a[k][p]];
+          for (let k = 0; k < d; k += 1) [a[p][k], a[q][k]] = [c * a[p][k] + s * a[q][k], c * a[q][k] - s * a[p][k]];
+          for (const row4 of vectors) [row4[p], row4[q]] = [c * row4[p] + s * row4[q], c * row4[q] - s * row4[p]];
+          [a[p][q], a[q][p]] = [0, 0];
+        }
+      }
+    }
+    return { values: a.map((row4, i) => row4[i]), vectors };
+  }
+
   // src/tree/hyperparameters.js
   var [STEP2, FINE_STEP, FEW_LEAVES] = [1.5, 1, 50];
   var MANY_LEAVES = 2e3;
   var LEAST2 = 3e-3;
   var ROUNDS = 4;
-  var MOST3 = 400;
+  var MOST3 = { 2: 400, 3: 1500 };
   var CURVED = 0.3;
+  var EMPTY = -1.4;
   function* weighedPoints(passer) {
-    if (!passer.population.hasHyperparameters) {
+    if (passer.population.dimensions === 0) {
       const { logEvidence } = yield* passer.up([0, 0], false);
       return { points: [[0, 0]], weights: [1], logEvidence, error: 0 };
     }
@@ -3989,73 +4041,77 @@
       return passer.ofLeaves(point);
     };
     const { leavesAreReleased } = passer;
-    const { middle, factor } = yield* newton(leavesAreReleased ? ofLeaves : ofTree, start(passer));
+    const { middle, factor } = yield* newton(leavesAreReleased ? ofLeaves : ofTree, startOf(passer));
     const isLarge = leavesAreReleased && passer.nLeaves > MANY_LEAVES;
-    return isLarge ? yield* fourPoints(passer, middle, factor) : yield* lattice(passer, ofTree, middle, factor);
+    return isLarge ? yield* fewPoints(passer, middle, factor) : yield* lattice(passer, ofTree, middle, factor);
   }
-  function* fourPoints(passer, middle, factor) {
-    const root2 = Math.SQRT2;
-    const points = [[root2, 0], [-root2, 0], [0, root2], [0, -root2]].map((away) => moved(middle, factor, away));
+  function* fewPoints(passer, middle, factor) {
+    const d = middle.length;
+    const points = axes(d, Math.sqrt(d)).map((away) => moved(middle, factor, away));
     const above = [];
     for (const point of points) above.push((yield* passer.up(point, false)).logEvidence - passer.logEvidenceOfLeaves(point));
-    const logs = points.map((point) => passer.ofLeaves(point) + 1);
-    const highest3 = Math.max(...logs);
-    const raw = logs.map((log) => Math.exp(log - highest3));
-    const total = raw.reduce((sum, one) => sum + one);
-    const volume = highest3 + Math.log(total / 4 * 2 * Math.PI * Math.abs(determinant(factor)));
-    const weights = raw.map((one) => one / total);
+    const logs = points.map((point) => passer.ofLeaves(point) + 0.5 * d);
+    const { highest: highest3, total, weights } = weighed(logs);
+    const logVolume = highest3 + Math.log(total / (2 * d) * (2 * Math.PI) ** (0.5 * d) * Math.abs(volume(factor)));
     const most = Math.max(...above);
-    const logEvidence = volume + most + Math.log(weights.reduce((sum, weight, i) => sum + weight * Math.exp(above[i] - most), 0));
-    const uneven = 4 * weights.reduce((sum, weight) => sum + weight * weight, 0) - 1;
-    const widest = Math.sqrt(Math.max(...factor.map(([a, b]) => a * a + b * b)));
+    const logEvidence = logVolume + most + Math.log(weights.reduce((sum, weight, i) => sum + weight * Math.exp(above[i] - most), 0));
+    const uneven = 2 * d * weights.reduce((sum, weight) => sum + weight * weight, 0) - 1;
+    const widest = Math.sqrt(Math.max(...outer(factor).map((row4, i) => row4[i])));
     return { ...byWeight(points, weights), logEvidence, error: uneven * widest };
   }
   function* lattice(passer, ofTree, mode2, guess) {
     const step = passer.nLeaves <= FEW_LEAVES ? FINE_STEP : STEP2;
+    const d = mode2.length;
     let [middle, factor] = [mode2, guess];
-    let [points, weights, places, logs, spacing] = [];
+    let [points, known, places, logs, spacing] = [];
     for (let round = 0; round < ROUNDS; round += 1) {
       spacing = factor.map((row4) => row4.map((entry) => entry * step));
       const [from, by] = [middle, spacing];
-      ({ places, logs } = yield* flooded((place) => ofTree(moved(from, by, place))));
-      const highest4 = Math.max(...logs);
-      const raw = logs.map((log) => Math.exp(log - highest4));
-      const total = raw.reduce((sum2, one) => sum2 + one);
-      weights = raw.map((one) => one / total);
+      ({ places, logs } = yield* flooded((place) => ofTree(moved(from, by, place)), d));
+      known = weighed(logs);
       points = places.map((place) => moved(middle, spacing, place));
-      const effective = 1 / weights.reduce((sum2, weight) => sum2 + weight * weight, 0);
-      const ideal = 4 * Math.PI / step ** 2;
+      const effective = 1 / known.weights.reduce((sum, weight) => sum + weight * weight, 0);
+      const ideal = (4 * Math.PI / step ** 2) ** (0.5 * d);
       if (0.5 * ideal < effective && effective < 2.5 * ideal) break;
-      [middle, factor] = laidOutAgain(points, weights, spacing);
+      [middle, factor] = laidOutAgain(points, known.weights, spacing);
     }
+    const { highest: highest3, total, weights } = known;
     const heaviest = Math.max(...weights);
     const isKept = weights.map((weight) => weight >= LEAST2 * heaviest);
-    const colours = places.map(([i, j]) => (i + j) % 2 === 0 ? 1 : -1);
-    const uneven = weights.reduce((sum2, weight, i) => sum2 + weight * colours[i], 0);
-    const leftOut = weights.reduce((sum2, weight, i) => sum2 + (isKept[i] ? 0 : weight), 0);
-    const highest3 = Math.max(...logs);
-    const sum = logs.reduce((all, log) => all + Math.exp(log - highest3), 0);
+    const colours = places.map((place) => place.reduce((sum, at) => sum + at, 0) % 2 === 0 ? 1 : -1);
+    const uneven = weights.reduce((sum, weight, i) => sum + weight * colours[i], 0);
+    const leftOut = weights.reduce((sum, weight, i) => sum + (isKept[i] ? 0 : weight), 0);
     const kept2 = byWeight(points.filter((_, i) => isKept[i]), weights.filter((_, i) => isKept[i]));
     return {
       points: kept2.points,
       weights: kept2.weights.map((weight) => weight / (1 - leftOut)),
-      logEvidence: highest3 + Math.log(sum * Math.abs(determinant(spacing))),
+      logEvidence: highest3 + Math.log(total * Math.abs(volume(spacing))),
       error: uneven ** 2 + leftOut
     };
   }
+  function weighed(logs) {
+    const highest3 = Math.max(...logs);
+    const raw = logs.map((log) => Math.exp(log - highest3));
+    const total = raw.reduce((sum, one) => sum + one, 0);
+    return { highest: highest3, total, weights: raw.map((one) => one / total) };
+  }
+  function axes(d, distance) {
+    return [distance, -distance].flatMap((away) => identity(d, away));
+  }
   function laidOutAgain(points, weights, spacing) {
-    const mean = [0, 1].map((k) => points.reduce((sum, point, i) => sum + weights[i] * point[k], 0));
-    const entry = (k, l) => points.reduce((sum, point, i) => sum + weights[i] * (point[k] - mean[k]) * (point[l] - mean[l]), 0) + 0.09 * (spacing[k][0] * spacing[l][0] + spacing[k][1] * spacing[l][1]);
-    return [mean, cholesky(entry(0, 0), entry(1, 0), entry(1, 1))];
+    const mean = points[0].map((_, k) => points.reduce((sum, point, i) => sum + weights[i] * point[k], 0));
+    const steps2 = outer(spacing);
+    const covariance = steps2.map((row4, k) => row4.map((step, l) => points.reduce((sum, point, i) => sum + weights[i] * (point[k] - mean[k]) * (point[l] - mean[l]), 0) + 0.09 * step));
+    return [mean, cholesky(covariance)];
   }
   function byWeight(points, weights) {
     const order = weights.map((_, i) => i).sort((i, j) => weights[j] - weights[i]);
     return { points: order.map((i) => points[i]), weights: order.map((i) => weights[i]) };
   }
-  function start({ tree, nLeaves }) {
+  function startOf({ tree, nLeaves, population }) {
     const values = tree.values.filter((released) => released !== null).at(-1);
     const size = tree.sizes === null ? nLeaves : sumOf(tree.sizes);
-    return [Math.log(Math.max(sumOf(values), 1) / size), 0];
+    return [Math.log(Math.max(sumOf(values), 1) / size), 0, EMPTY].slice(0, Math.max(population.dimensions, 2));
   }
   function sumOf(numbers) {
     let sum = 0;
@@ -4063,14 +4119,15 @@
     return sum;
   }
   function* newton(logDensity, from) {
-    let [middle, factor] = [from, [[0.3, 0], [0, 0.3]]];
+    const d = from.length;
+    let [middle, factor] = [from, identity(d, 0.3)];
     let height = yield* logDensity(middle);
     for (let round = 0; round < 25; round += 1) {
       const { gradient, curvature: curvature2 } = yield* differences(logDensity, middle, height, factor);
       const { values, vectors } = eigen(curvature2);
       const bent = values.map((value) => Math.max(value, 0.05));
-      const along = [0, 1].map((k) => (vectors[0][k] * gradient[0] + vectors[1][k] * gradient[1]) / bent[k]);
-      let move = [0, 1].map((i) => vectors[i][0] * along[0] + vectors[i][1] * along[1]);
+      const along = bent.map((value, k) => vectors.reduce((sum, row4, i) => sum + row4[k] * gradient[i], 0) / value);
+      let move = times2(vectors, along);
       const length = Math.hypot(...move);
       move = move.map((part) => part * Math.min(1, 4 / Math.max(length, 1e-300)));
       let [proposed, higher] = [];
@@ -4081,71 +4138,66 @@
         move = move.map((part) => part / 2);
       }
       if (higher >= height) [middle, height] = [proposed, higher];
-      const wide = [0, 1].map((i) => [0, 1].map((k) => (factor[i][0] * vectors[0][k] + factor[i][1] * vectors[1][k]) / Math.sqrt(bent[k])));
-      const entry = (i, j) => wide[i][0] * wide[j][0] + wide[i][1] * wide[j][1];
-      factor = cholesky(entry(0, 0), entry(1, 0), entry(1, 1));
+      const wide = factor.map((row4) => bent.map((value, k) => row4.reduce((sum, entry, i) => sum + entry * vectors[i][k], 0) / Math.sqrt(value)));
+      factor = cholesky(outer(wide));
       if (length < 0.3 && Math.max(...bent) < 4 && Math.min(...bent) > 0.25) break;
     }
     return { middle, factor };
   }
   function* differences(logDensity, middle, height, factor) {
-    const h = CURVED;
-    const at = (i, j) => logDensity(moved(middle, factor, [i * h, j * h]));
-    const [up, down, right, left] = [yield* at(1, 0), yield* at(-1, 0), yield* at(0, 1), yield* at(0, -1)];
-    const [both, neither] = [yield* at(1, 1), yield* at(-1, -1)];
-    const mixed = (both + neither - up - down - right - left + 2 * height) / (2 * h * h);
-    return {
-      gradient: [(up - down) / (2 * h), (right - left) / (2 * h)],
-      curvature: [-(up + down - 2 * height) / h ** 2, -mixed, -(right + left - 2 * height) / h ** 2]
-    };
+    const [h, d] = [CURVED, middle.length];
+    const at = (steps2) => logDensity(moved(middle, factor, steps2));
+    const ends2 = [];
+    for (const steps2 of axes(d, h)) ends2.push(yield* at(steps2));
+    const [up, down] = [ends2.slice(0, d), ends2.slice(d)];
+    const curvature2 = identity(d, 0);
+    for (let i = 0; i < d; i += 1) {
+      curvature2[i][i] = -(up[i] + down[i] - 2 * height) / h ** 2;
+      for (let j = 0; j < i; j += 1) {
+        const steps2 = Array.from({ length: d }, (_, k) => k === i || k === j ? h : 0);
+        const both = yield* at(steps2);
+        const neither = yield* at(steps2.map((step) => -step));
+        curvature2[i][j] = -(both + neither - up[i] - down[i] - up[j] - down[j] + 2 * height) / (2 * h * h);
+        curvature2[j][i] = curvature2[i][j];
+      }
+    }
+    return { gradient: up.map((one, i) => (one - down[i]) / (2 * h)), curvature: curvature2 };
   }
-  function* flooded(logDensity) {
-    const name = ([i, j]) => `${i} ${j}`;
-    const known = /* @__PURE__ */ new Map([[name([0, 0]), { place: [0, 0], log: yield* logDensity([0, 0]) }]]);
-    const fresh = [[0, 0]];
-    const logOf = (place) => known.get(name(place)).log;
-    while (fresh.length > 0 && known.size < MOST3) {
-      fresh.sort((one, other) => logOf(one) - logOf(other));
-      const [i, j] = fresh.pop();
-      const highest3 = Math.max(...[...known.values()].map(({ log }) => log));
-      if (logOf([i, j]) < highest3 + Math.log(LEAST2)) continue;
-      for (const place of [[i + 1, j], [i - 1, j], [i, j + 1], [i, j - 1]]) {
-        if (known.has(name(place))) continue;
-        known.set(name(place), { place, log: yield* logDensity(place) });
-        fresh.push(place);
+  function* flooded(logDensity, d) {
+    const origin = new Array(d).fill(0);
+    const known = /* @__PURE__ */ new Map([[origin.join(" "), { place: origin, log: yield* logDensity(origin) }]]);
+    const fresh = [known.get(origin.join(" "))];
+    let highest3 = fresh[0].log;
+    while (fresh.length > 0 && known.size < MOST3[d]) {
+      fresh.sort((one, other) => one.log - other.log);
+      const { place, log } = fresh.pop();
+      if (log < highest3 + Math.log(LEAST2)) continue;
+      for (const step of axes(d, 1)) {
+        const next = place.map((at, k) => at + step[k]);
+        const name = next.join(" ");
+        if (known.has(name)) continue;
+        const neighbour2 = { place: next, log: yield* logDensity(next) };
+        known.set(name, neighbour2);
+        fresh.push(neighbour2);
+        highest3 = Math.max(highest3, neighbour2.log);
       }
     }
     const found = [...known.values()];
     return { places: found.map(({ place }) => place), logs: found.map(({ log }) => log) };
   }
-  function moved(from, [first, second], [i, j]) {
-    return [from[0] + first[0] * i + first[1] * j, from[1] + second[0] * i + second[1] * j];
-  }
-  function determinant([[a, b], [c, d]]) {
-    return a * d - b * c;
-  }
-  function cholesky(a, b, d) {
-    const first = Math.sqrt(a);
-    return [[first, 0], [b / first, Math.sqrt(d - (b / first) ** 2)]];
-  }
-  function eigen([a, b, d]) {
-    const angle = 0.5 * Math.atan2(2 * b, a - d);
-    const [c, s] = [Math.cos(angle), Math.sin(angle)];
-    return {
-      values: [a * c * c + 2 * b * c * s + d * s * s, a * s * s - 2 * b * c * s + d * c * c],
-      vectors: [[c, -s], [s, c]]
-    };
-  }
 
   // src/tree/populations.js
   var DEFAULT_POPULATION = "contaminated";
+  var ZERO_INFLATED = "zero-inflated";
+  var RECIPROCAL = "reciprocal";
   var OUTLIERS = 0.05;
   var [MIDDLE, SCALE, SPREAD2] = [Math.log(30), 3, 2];
   var LEAST_SPREAD = 1e-3;
   var POPULATIONS = {
-    contaminated: { hasHyperparameters: true, logWeights: (low, width2, point, size) => contaminated(low, width2, point, size) },
-    "negative-binomial": { hasHyperparameters: true, logWeights: (low, width2, point, size) => negativeBinomial(low, width2, point, size) },
-    reciprocal: { hasHyperparameters: false, logWeights: (low, width2) => Float64Array.from({ length: width2 }, (_, i) => -Math.log1p(low + i)) }
+    contaminated: { dimensions: 2, logWeights: contaminated },
+    [ZERO_INFLATED]: { dimensions: 3, logWeights: zeroInflated },
+    "negative-binomial": { dimensions: 2, logWeights: negativeBinomial },
+    [RECIPROCAL]: { dimensions: 0, logWeights: (low, width2) => Float64Array.from({ length: width2 }, (_, i) => -Math.log1p(low + i)) }
   };
   function namedPopulation(name) {
     const names = Object.keys(POPULATIONS).join(", ");
@@ -4155,12 +4207,13 @@
     if (!Object.hasOwn(POPULATIONS, name)) throw new ReleaseError("prior", `there is no population of leaves ${shown(name)}: take one of ${names}`);
     return { name, ...POPULATIONS[name] };
   }
-  function logHyperprior([logMean, logSpread]) {
+  function logHyperprior([logMean, logSpread, logit]) {
     if (logSpread > 100) return -Infinity;
     const z = Math.abs(logMean - MIDDLE) / SCALE;
     const logistic = -z - 2 * Math.log1p(Math.exp(-z)) - Math.log(SCALE);
     const halfNormal = 0.5 * Math.log(2 / Math.PI) - Math.log(SPREAD2) - 0.5 * (Math.exp(logSpread) / SPREAD2) ** 2;
-    return logistic + halfNormal + logSpread;
+    const ofShare = logit === void 0 ? 0 : logShare(logit) + logShare(-logit);
+    return logistic + halfNormal + logSpread + ofShare;
   }
   function negativeBinomial(low, width2, [logMean, logSpread], size) {
     const mean = Math.exp(logMean) * size;
@@ -4185,6 +4238,16 @@
       found[i] = Math.max(usual, outlying) + Math.log1p(Math.exp(-Math.abs(usual - outlying)));
     }
     return found;
+  }
+  function zeroInflated(low, width2, point, size) {
+    const found = contaminated(low, width2, point, size);
+    const [ofEmpty, ofOthers] = [logShare(point[2]), logShare(-point[2])];
+    for (let i = 0; i < width2; i += 1) found[i] += ofOthers;
+    if (low === 0) found[0] = Math.max(ofEmpty, found[0]) + Math.log1p(Math.exp(-Math.abs(ofEmpty - found[0])));
+    return found;
+  }
+  function logShare(logit) {
+    return logit > 0 ? -Math.log1p(Math.exp(-logit)) : logit - Math.log1p(Math.exp(logit));
   }
 
   // src/tree/fft.js
@@ -4277,12 +4340,12 @@
     let total = 0;
     for (let i = 0; i < weights.length; i += 1) total += weights[i];
     const least = TAIL2 / weights.length * total;
-    let [start3, stop] = [0, weights.length];
-    while (start3 < stop && !(weights[start3] > least)) start3 += 1;
-    while (stop > start3 && !(weights[stop - 1] > least)) stop -= 1;
-    const kept2 = weights.slice(start3, stop);
+    let [start2, stop] = [0, weights.length];
+    while (start2 < stop && !(weights[start2] > least)) start2 += 1;
+    while (stop > start2 && !(weights[stop - 1] > least)) stop -= 1;
+    const kept2 = weights.slice(start2, stop);
     for (let i = 0; i < kept2.length; i += 1) kept2[i] /= total;
-    return { message: { low: low + start3, weights: kept2 }, logSum: Math.log(total) };
+    return { message: { low: low + start2, weights: kept2 }, logSum: Math.log(total) };
   }
   function placed({ low, weights }, on, width2) {
     const found = new Float64Array(width2);
@@ -4630,7 +4693,8 @@
   // src/tree/posterior.js
   var ROUNDED = 1e-11;
   var MOST_WORK = 4e9;
-  var [PASSES, PASSES_OF_MANY] = [90, 16];
+  var PASSES = { 0: 4, 2: 90, 3: 300 };
+  var PASSES_OF_MANY = { 0: 4, 2: 16, 3: 24 };
   function* treePosterior(tree, population, most = MOST_WORK) {
     const passer = new Passer(tree, population);
     yield* refuseLong(passer, most);
@@ -4646,7 +4710,7 @@
     return new TreePosterior(passer, hyperparameters, marginals, errors);
   }
   function* refuseLong(passer, most) {
-    const passes = passer.population.hasHyperparameters ? passer.nLeaves > MANY_LEAVES ? PASSES_OF_MANY : PASSES : 4;
+    const passes = (passer.nLeaves > MANY_LEAVES ? PASSES_OF_MANY : PASSES)[passer.population.dimensions];
     const refuse = () => {
       throw new ReleaseError(
         "resolution",
@@ -4655,10 +4719,6 @@
     };
     if (4 * passer.cells * passes > most) refuse();
     if ((yield* passer.up(startOf(passer), false, most / passes)) === null) refuse();
-  }
-  function startOf({ tree, nLeaves }) {
-    const values = tree.values.filter((released) => released !== null).at(-1);
-    return [Math.log(Math.max(Array.from(values).reduce((sum, one) => sum + one, 0), 1) / nLeaves), 0];
   }
   function mixIn(mixture2, { low, weights }, factor) {
     const isFirst = mixture2.weights.length === 0;
@@ -5042,15 +5102,15 @@
     /** Draw states of all bins jointly: a list of paths; yields after each kernel. */
     *drawn(number2, random) {
       const { weights } = this;
-      const times2 = weights.map(() => 0);
-      for (let draw2 = 0; draw2 < number2; draw2 += 1) times2[picked(weights, random())] += 1;
+      const times3 = weights.map(() => 0);
+      for (let draw2 = 0; draw2 < number2; draw2 += 1) times3[picked(weights, random())] += 1;
       const paths = [];
       for (const [at, kernel] of this.kernels.entries()) {
-        if (times2[at] === 0) continue;
+        if (times3[at] === 0) continue;
         const matrix = this.matrix(kernel);
         const alphas = [];
         this.forward(matrix, alphas);
-        paths.push(...this.backward(alphas, matrix, times2[at], random));
+        paths.push(...this.backward(alphas, matrix, times3[at], random));
         yield;
       }
       return paths;
@@ -5120,9 +5180,9 @@
       throw new ReleaseError("resolution", `a histogram of ${values.length} bins would take this reader more than some seconds: Python works it out`);
     }
     yield* walk.weigh();
-    const start3 = firstState(grid.nStates);
+    const start2 = firstState(grid.nStates);
     const atoms = places.filter((bin) => bins.isAtom[bin]).map((bin) => {
-      const weights = grid.bins[bin].emission.map((chance2, state) => chance2 * start3[state]);
+      const weights = grid.bins[bin].emission.map((chance2, state) => chance2 * start2[state]);
       return { bin, weights, total: weights.reduce((sum, one) => sum + one, 0) };
     });
     return new HistogramPosterior({ values, scale: scale2, bins, grid, walk, walking, atoms });
@@ -5157,8 +5217,7 @@
       });
     }
     /** Draw expected counts of all bins jointly, or counts of the rows: a list of draws; yields often. */
-    *drawn(number2, { ofRows, seed }) {
-      const random = generator(seed);
+    *drawn(number2, { ofRows, random }) {
       const paths = yield* this.walk.drawn(number2, random);
       const ends2 = this.atoms.map(({ weights }) => cumulated(weights));
       const rate2 = 1 / this.scale;
@@ -5184,11 +5243,11 @@
   var MOST_SHARE = 0.5;
   var STEEPEST = 6;
   var MASS = 0.95;
-  function* columnOf(values, scale2, bins, steps2, { of: of2 = LAW, draws = DRAWS, seed = 1, most } = {}) {
+  function* columnOf(values, scale2, bins, steps2, { of: of2 = LAW, draws = DRAWS, rng = 1, most } = {}) {
     if (of2 !== LAW && of2 !== ROWS) throw new ReleaseError("usage", `of is ${LAW}, what records come from, or ${ROWS}, those counted`);
     if (!(Number.isInteger(draws) && draws >= 2)) throw new ReleaseError("usage", "draws: a whole number from 2 on");
     const posterior = yield* histogramPosterior(values, scale2, bins, steps2, { draws, most });
-    const weights = yield* posterior.drawn(draws, { ofRows: of2 === ROWS, seed });
+    const weights = yield* posterior.drawn(draws, { ofRows: of2 === ROWS, random: uniforms(rng) });
     return new Column({ posterior, weights, bins, of: of2 });
   }
   var Column = class {
@@ -5251,10 +5310,11 @@
     mean(mass = MASS, { isEven = false } = {}) {
       const { lower, upper } = this.bins;
       const places = this.places();
-      const weighed2 = (ends2) => Float64Array.from(this.shares, (draw2, i) => dot(draw2, ends2(i)));
-      const drawn = weighed2((i) => places[i]);
-      const end = (ends2, ofNone) => weighed2(() => ends2).map((mean, i) => this.totals[i] === 0 ? ofNone : mean);
-      return isEven ? estimated(drawn, drawn, drawn, mass, this.span) : estimated(drawn, end(lower, lower[0]), end(upper, upper.at(-1)), mass, this.span);
+      const weighed3 = (ends2) => Float64Array.from(this.shares, (draw2, i) => dot(draw2, ends2(i)));
+      const drawn = weighed3((i) => places[i]);
+      const end = (means, ofNone) => means.map((mean, i) => this.totals[i] === 0 ? ofNone : mean);
+      const [low, high] = isEven ? [drawn, drawn] : [weighed3(() => lower), weighed3(() => upper)];
+      return estimated(drawn, end(low, lower[0]), end(high, upper.at(-1)), mass, this.span);
     }
     /** Gini's index of the column as the bounds leave it; where in bins values are is modelled. */
     gini(mass = MASS) {
@@ -5387,12 +5447,64 @@
     return steps2;
   }
 
+  // src/tree/unit.js
+  var STEPS_PER_SCALE = 16;
+  var SUMMED = ["binomial", "poisson", "geometric", "negative_binomial", "exponential"];
+  function totalStep({ family, components, quantities }) {
+    if (!SUMMED.includes(family)) return null;
+    const { coefficients, public_n_coefficient: ofPublicN } = quantities.find(({ name }) => name === "total");
+    const names = Object.keys(coefficients);
+    return names.length === 1 && names[0] === components[0] && ofPublicN === "0" ? parseRational(coefficients[components[0]]) : null;
+  }
+  var TreeUnit = class _TreeUnit {
+    /** @param {{steps?: number, step?: {n: bigint, d: bigint}, upper?: string | null}} unit Of counts the defaults. */
+    constructor({ steps: steps2 = 1, step = rational(1n), upper = null } = {}) {
+      Object.assign(this, { steps: steps2, upper });
+      this.step = toNumber(step);
+      this.size = toNumber(multiply(step, rational(BigInt(steps2))));
+    }
+    /** The unit of a total whose least noisy level has this scale, in steps of the lattice. */
+    static ofTotal(step, upper, leastScale2) {
+      const steps2 = Math.max(1, Math.floor(leastScale2 / STEPS_PER_SCALE));
+      return new _TreeUnit({ steps: steps2 - (steps2 + 1) % 2, step, upper });
+    }
+    /** What nodes have: `records`, or a `total`. */
+    get isTotal() {
+      return this.upper !== null;
+    }
+    /** What has to be said of totals. */
+    get notes() {
+      if (!this.isTotal) return [];
+      const clipped2 = `Totals are of values clipped to 0..${this.upper}.`;
+      if (this.steps === 1) return [clipped2];
+      const shown2 = Number.isInteger(this.size) ? String(this.size) : String(Number(this.size.toPrecision(4)));
+      return [
+        clipped2,
+        `Totals and released values are rounded to steps of ${shown2}, at most 1/${STEPS_PER_SCALE} of the noise's scale; intervals are half a step wider on either side.`
+      ];
+    }
+    /** A released value of the lattice in whole numbers of the tree, rounded; never -0. */
+    whole(released) {
+      return Math.round(released / this.steps) + 0;
+    }
+    /** Whole numbers, or numbers between them, in the column's unit. */
+    value(whole2) {
+      return whole2 * this.size;
+    }
+    /** The ends of an interval in the column's unit, with all that rounds to them. */
+    ends({ lower, upper }) {
+      const half = Math.floor(this.steps / 2);
+      return { lower: Math.max(this.steps * lower - half, 0) * this.step, upper: (this.steps * upper + half) * this.step };
+    }
+  };
+
   // src/tree/count_tree.js
   var MOST5 = 2 ** 52;
   var DRAWS2 = 2e3;
+  var MASS2 = 0.95;
   var WORTH_SAYING = 1e-3;
   var ROUNDED2 = 1e-6;
-  function* countTree(tree, released, components, { population = DEFAULT_POPULATION, sizes, most }) {
+  function* countTree(tree, released, components, { population = DEFAULT_POPULATION, sizes, most, unit = new TreeUnit() } = {}) {
     const law = namedPopulation(population);
     checkSizes(sizes, tree);
     const posteriors = {};
@@ -5407,7 +5519,7 @@
         throw new ReleaseError("resolution", `the released levels of ${shown(component2)} contradict each other further than noise explains: no answer would be right`);
       }
     }
-    return new CountTree(tree, components, posteriors, law.name);
+    return new CountTree(tree, components, posteriors, law.name, unit);
   }
   function checkSizes(sizes, { keys }) {
     if (sizes === void 0) return;
@@ -5415,8 +5527,8 @@
     if (!isFit) throw new ReleaseError("usage", `sizes are of all ${keys.at(-1).length} leaves, and above 0`);
   }
   var CountTree = class {
-    constructor({ levels, keys, parents }, components, posteriors, population) {
-      Object.assign(this, { levels, keys, parents, components, posteriors, population });
+    constructor({ levels, keys, parents }, components, posteriors, population, unit) {
+      Object.assign(this, { levels, keys, parents, components, posteriors, population, unit });
     }
     get logEvidence() {
       return this.components.reduce((sum, component2) => sum + this.posteriors[component2].logEvidence, 0);
@@ -5427,8 +5539,9 @@
     }
     /** What has to be said beside the numbers. */
     get notes() {
-      if (this.population === "reciprocal") return ["Leaves: weights 1 / (n + 1)."];
-      const said = [`Leaves: ${this.population}, its mean and spread integrated over.`];
+      const fitted = this.population === ZERO_INFLATED ? "mean, spread and empty share" : "mean and spread";
+      const said = this.population === RECIPROCAL ? ["Leaves: weights 1 / (n + 1)."] : [`Leaves: ${this.population}, its ${fitted} integrated over.`];
+      said.push(...this.unit.notes);
       if (this.error > WORTH_SAYING) {
         said.push(`Weights of the population's mean and spread may be off by ${this.error.toPrecision(1)} in all, by the rule that integrates over them: chances of counts by no more.`);
       }
@@ -5438,71 +5551,131 @@
      * A row for each node: component, level, key, mean, sd, and ends of the central interval of a mass; `released`, and
      * `below`, what was released right below it added up; null of leaves.
      */
-    table(mass = 0.95, { level, component: component2 } = {}) {
-      checkShare(mass);
+    table(mass = MASS2, { level, component: component2 } = {}) {
       const levels = level === void 0 ? this.levels.map((_, place) => place) : [this.place(level)];
       const wanted = component2 === void 0 ? this.components : [this.component(component2)];
       return wanted.flatMap((name) => levels.flatMap((place) => this.keys[place].map((key, node) => ({
         component: name,
         level: this.levels[place],
         key,
-        ...this.posteriors[name].summary(place, node, mass),
+        ...this.summary(name, place, node, mass),
         ...this.released(name, place, node)
       }))));
     }
-    /** What was released of a node, and what was released right below it, added up. */
+    /** Mean, sd and ends of one node. */
+    summary(component2, place, node, mass) {
+      checkShare(mass);
+      const { mean, sd, ...ends2 } = this.posteriors[component2].summary(place, node, mass);
+      return { mean: this.unit.value(mean), sd: this.unit.value(sd), ...this.unit.ends(ends2) };
+    }
+    /** What was released of a node, and what was released right below it, added up; of totals rounded to the unit. */
     released(component2, place, node) {
       const { tree, families } = this.posteriors[component2].passer;
       const below = place + 1 < this.levels.length ? tree.values[place + 1] : null;
       return {
-        released: tree.values[place][node],
-        below: below === null ? null : families[place][node].reduce((sum, child) => sum + below[child], 0)
+        released: this.unit.value(tree.values[place][node]),
+        below: below === null ? null : this.unit.value(families[place][node].reduce((sum, child) => sum + below[child], 0))
       };
     }
-    /** The law of one count: chances of `low`, `low + 1` and on. */
+    /** The law of one count, or total: chances of `low`, `low + step` and on. */
     counts(level, key, component2) {
       const place = this.place(level);
-      const node = this.keys[place].indexOf(String(key));
-      if (node < 0) throw new ReleaseError("cell", `the level ${shown(level)} has no key ${shown(key)}`);
-      const { low, weights } = this.posteriors[this.component(component2)].marginals[place][node];
-      return { low, chances: Float64Array.from(weights) };
+      const { low, weights } = this.posteriors[this.component(component2)].marginals[place][this.node(place, key)];
+      return { low: this.unit.value(low), step: this.unit.size, chances: Float64Array.from(weights) };
     }
     /** Joint draws: a list of draws, each by level an array in the order of its keys. They add up in every draw. */
-    draws(number2, { component: component2, seed = 1 } = {}) {
-      if (!(Number.isInteger(number2) && number2 > 0)) throw new ReleaseError("usage", "draws: a whole number above 0");
-      const drawn = finished(this.posteriors[this.component(component2)].draws(number2, generator(seed)));
-      return drawn.map((levels) => Object.fromEntries(this.levels.map((level, place) => [level, levels[place]])));
+    draws(number2, { component: component2, rng = 1 } = {}) {
+      return this.drawn(this.component(component2), checkedDraws(number2, 1), uniforms(rng)).map((levels) => Object.fromEntries(this.levels.map((level, place) => [level, levels[place].map((whole2) => this.unit.value(whole2))])));
+    }
+    /** What any nodes hold together, by level their keys, each leaf below them once; from joint draws. */
+    rollUp(nodes, { mass = MASS2, draws = DRAWS2, rng = 1 } = {}) {
+      const leaves = this.leavesBelow(nodes);
+      const random = uniforms(rng);
+      return this.components.map((component2) => {
+        const sums = this.drawn(component2, checkedDraws(draws), random).map((levels) => this.unit.value(leaves.reduce((sum, leaf) => sum + levels.at(-1)[leaf], 0)));
+        return { component: component2, ...summaryOfDraws(sums, mass) };
+      });
     }
     /** Each node's share of the node that it is below, from joint draws: rows as of `table`. */
-    share(level, { above, mass = 0.95, draws = DRAWS2, component: component2, seed = 1 } = {}) {
+    share(level, { above, mass = MASS2, draws = DRAWS2, component: component2, rng = 1 } = {}) {
       const place = this.place(level);
       const of2 = above === void 0 ? place - 1 : this.place(above);
       if (of2 < 0 || of2 >= place) throw new ReleaseError("usage", `a share is of a level above ${shown(level)}`);
       const wanted = component2 === void 0 ? this.components : [this.component(component2)];
+      const ancestors = this.keys[place].map((_, node) => this.ancestor(node, place, of2));
+      const random = uniforms(rng);
       return wanted.flatMap((name) => {
-        const drawn = this.draws(draws, { component: name, seed });
+        const drawn = this.drawn(name, checkedDraws(draws), random);
         return this.keys[place].map((key, node) => {
-          let ancestor = node;
-          for (let at = place; at > of2; at -= 1) ancestor = this.parents[at - 1][ancestor];
-          const shares2 = drawn.map((one) => one[level][node] / one[this.levels[of2]][ancestor]);
+          const shares2 = drawn.map((levels) => levels[place][node] / levels[of2][ancestors[node]]);
           return { component: name, level, key, ...summaryOfDraws(shares2, mass) };
         });
       });
     }
-    /** The part that a component has in all of a node's records, from joint draws: rows as of `table`. */
-    ratio(component2, level, { mass = 0.95, draws = DRAWS2, seed = 1 } = {}) {
+    /** The part that a component has in several, by default in all, from joint draws: rows as of `table`. */
+    ratio(component2, level, { of: of2 = this.components, mass = MASS2, draws = DRAWS2, rng = 1 } = {}) {
       const place = this.place(level);
-      const at = this.components.indexOf(this.component(component2));
-      const drawn = this.components.map((name, i) => this.draws(draws, { component: name, seed: `${seed} ${i}` }));
+      if (!(Array.isArray(of2) && of2.length > 0)) throw new ReleaseError("usage", "a ratio is of a list of components, one at least");
+      const random = uniforms(rng);
+      const names = [.../* @__PURE__ */ new Set([this.component(component2), ...of2.map((name) => this.component(name))])];
+      const drawn = new Map(names.map((name) => [name, this.drawn(name, checkedDraws(draws), random)]));
       return this.keys[place].map((key, node) => {
-        const parts = drawn[at].map((one, draw2) => one[level][node] / drawn.reduce((sum, of2) => sum + of2[draw2][level][node], 0));
+        const at = (name, draw2) => drawn.get(name)[draw2][place][node];
+        const parts = Array.from({ length: draws }, (_, draw2) => at(component2, draw2) / of2.reduce((sum, name) => sum + at(name, draw2), 0));
         return { component: component2, level, key, ...summaryOfDraws(parts, mass) };
       });
+    }
+    /**
+     * How probably each of a level's counts is among the `within` highest, from joint draws. Of equal counts one is as
+     * probably the higher as the other.
+     */
+    rankProbabilities(level, { within: within2 = 1, component: component2, draws = DRAWS2, rng = 1 } = {}) {
+      const place = this.place(level);
+      const number2 = this.keys[place].length;
+      if (!(Number.isInteger(within2) && within2 >= 1 && within2 <= number2)) {
+        throw new ReleaseError("usage", `within is from 1 to the ${number2} nodes of ${shown(level)}`);
+      }
+      const random = uniforms(rng);
+      const times3 = new Float64Array(number2);
+      for (const levels of this.drawn(this.component(component2), checkedDraws(draws, 1), random)) {
+        const counts = Array.from(levels[place], (count2, node) => ({ count: count2, tie: random(), node }));
+        counts.sort((one, other) => other.count - one.count || other.tie - one.tie);
+        for (const { node } of counts.slice(0, within2)) times3[node] += 1;
+      }
+      return this.keys[place].map((key, node) => ({ level, key, probability: times3[node] / draws }));
+    }
+    /** Joint draws of whole numbers: of each the levels' arrays. */
+    drawn(component2, number2, random) {
+      return finished(this.posteriors[component2].draws(number2, random));
+    }
+    /** The node of the level `of` that a node is below. */
+    ancestor(node, place, of2) {
+      let above = node;
+      for (let at = place; at > of2; at -= 1) above = this.parents[at - 1][above];
+      return above;
+    }
+    /** Leaves that are below one of some nodes. */
+    leavesBelow(nodes) {
+      const last = this.levels.length - 1;
+      const isBelow = /* @__PURE__ */ new Set();
+      for (const [level, keys] of Object.entries(nodes ?? {})) {
+        const place = this.place(level);
+        if (!Array.isArray(keys)) throw new ReleaseError("usage", `a roll-up is of a list of keys by level: of ${shown(level)} there is none`);
+        const wanted = new Set(keys.map((key) => this.node(place, key)));
+        this.keys[last].forEach((_, leaf) => wanted.has(this.ancestor(leaf, last, place)) && isBelow.add(leaf));
+      }
+      if (isBelow.size === 0) throw new ReleaseError("usage", "a roll-up is of one node at least: name a level and its keys");
+      return [...isBelow];
     }
     place(level) {
       const place = this.levels.indexOf(level);
       if (place < 0) throw new ReleaseError("usage", `the tree has no level ${shown(level)}: it has ${this.levels.map(shown).join(", ")}`);
       return place;
+    }
+    node(place, key) {
+      const node = this.keys[place].indexOf(String(key));
+      if (node < 0) throw new ReleaseError("cell", `the level ${shown(this.levels[place])} has no key ${shown(key)}`);
+      return node;
     }
     component(name) {
       if (name === void 0 && this.components.length === 1) return this.components[0];
@@ -5514,6 +5687,10 @@
   };
   function checkShare(mass) {
     if (!(mass > 0 && mass < 1)) throw new ReleaseError("usage", "a mass lies between 0 and 1");
+  }
+  function checkedDraws(draws, least = 2) {
+    if (!(Number.isInteger(draws) && draws >= least)) throw new ReleaseError("usage", `draws: a whole number from ${least} on`);
+    return draws;
   }
   function summaryOfDraws(draws, mass) {
     checkShare(mass);
@@ -5562,7 +5739,13 @@
   }
 
   // src/tree/released_tree.js
-  var COUNTING = ["bernoulli", "categorical"];
+  var COUNTED = ["bernoulli", "categorical"];
+  var TOTAL = "total";
+  var MOST_VALUE = 2n ** 63n - 1n;
+  function componentsOf(entry) {
+    if (COUNTED.includes(entry.family)) return entry.components;
+    return totalStep(entry) === null ? null : [TOTAL];
+  }
   function treesOf(release) {
     const { hierarchies = {} } = release.manifest.plan;
     return Object.entries(hierarchies).map(([name, levels]) => {
@@ -5589,18 +5772,34 @@
     const entries = levels.map((level) => release.noisy(`${name}.${level}`));
     const groups = entries.map((entry) => groupOf(release, entry, beside2));
     const keys = keyTree(release.manifest.plan, name, groups);
-    entries.forEach((entry) => checkCounts(entry, entries[0]));
-    const { components } = entries[0];
+    entries.forEach((entry) => checkAdding(entry, entries[0]));
+    const components = componentsOf(entries[0]);
+    const unit = unitOf(entries);
     const released = entries.map((entry) => {
       const positions = release.selected(where, entry.name);
       const values = release.values.get(entry.name);
+      const width2 = entry.components.length;
       return {
         name: entry.name,
-        values: components.map((_, at) => Float64Array.from(positions, (cell) => Number(values[cell * components.length + at]))),
-        scale: toNumber(parseRational(entry.scale))
+        values: components.map((_, at) => Float64Array.from(positions, (cell) => wholeOf(values[cell * width2 + at], unit))),
+        scale: scaleOf2(entry) / unit.steps
       };
     });
-    return yield* countTree(keys, released, components, options);
+    return yield* countTree(keys, released, components, { ...options, unit });
+  }
+  function scaleOf2({ scale: scale2 }) {
+    return toNumber(parseRational(scale2));
+  }
+  function unitOf(entries) {
+    const [{ parameters }] = entries;
+    const step = totalStep(entries[0]);
+    return step === null ? new TreeUnit() : TreeUnit.ofTotal(step, parameters.upper, Math.min(...entries.map(scaleOf2)));
+  }
+  function wholeOf(value, unit) {
+    if (value >= MOST_VALUE || value <= -MOST_VALUE) {
+      throw new ReleaseError("statistic", "a value of the tree is at an end of its type: there were more records than could be counted");
+    }
+    return unit.whole(Number(value));
   }
   function groupOf(release, entry, beside2) {
     const stated = entry.groups ?? release.manifest.groups;
@@ -5609,13 +5808,15 @@
     const { keys } = release.groupsOf(entry.name).find(({ column }) => column === own[0].column);
     return { ...own[0], keys };
   }
-  function checkCounts({ name, family, components, design, within_unit: within2, count_clipped: counted }, first) {
-    if (!COUNTING.includes(family)) {
-      throw new ReleaseError("statistic", `${shown(name)} is ${shown(family)}: trees of totals are inferred in Python, and read level by level here`);
+  function checkAdding(entry, first) {
+    const { name, family, components, parameters, design, within_unit: within2, count_clipped: counted } = entry;
+    if (componentsOf(entry) === null) {
+      throw new ReleaseError("statistic", `${shown(name)} is ${shown(family)}, and neither counts records nor has totals from 0 on: a tree is of one of ${[...COUNTED, ...SUMMED].join(", ")}`);
     }
-    const isCount2 = within2 === void 0 && counted === void 0;
-    if (!isCount2 || components.join("\n") !== first.components.join("\n") || design !== first.design) {
-      throw new ReleaseError("statistic", `${shown(name)} does not count records as the other levels do: a tree is of counts alone`);
+    const isMore = within2 !== void 0 || counted !== void 0 && COUNTED.includes(family);
+    const isLike = family === first.family && design === first.design && components.join("\n") === first.components.join("\n") && JSON.stringify(parameters) === JSON.stringify(first.parameters);
+    if (isMore || !isLike) {
+      throw new ReleaseError("statistic", `${shown(name)} does not have what the other levels have: a tree is of the same counts, or totals, at all levels`);
     }
   }
 
@@ -5786,12 +5987,12 @@
     conflictInSlices(statistic, options = {}, pause = () => new Promise((resume) => setTimeout(resume))) {
       return inSlices(() => this.conflict(statistic, options), pause);
     }
-    /** Trees of counts: name, levels from the root on, and the groups beside them, of which `where` names a key. */
+    /** Trees of counts or totals: name, levels from the root on, and the groups beside them, of which `where` names a key. */
     get trees() {
       return treesOf(this);
     }
     /**
-     * The joint posterior of the counts at all nodes of a tree: whole numbers that add up.
+     * The joint posterior of the counts at all nodes of a tree, or of totals in the column's unit: they add up.
      *
      * @param {string} name As the spec called the statistic that has a hierarchy.
      * @param {{where?: Record<string, string | number>, population?: string, sizes?: number[], most?: number}} [options]
@@ -5811,7 +6012,7 @@
      *
      * @param {string} statistic
      * @param {{where?: Record<string, string | number>, of?: "law" | "rows", prior?: string, draws?: number,
-     *   seed?: string | number, most?: number}} [options]
+     *   rng?: string | number | (() => number), most?: number}} [options]
      */
     column(statistic, options = {}) {
       return finished(this.columnSteps(statistic, options));
@@ -5982,10 +6183,10 @@
     }
     checkStated(manifest, derived);
   }
-  function checkDerived(manifest, { heading: heading2, statistics }) {
-    for (const [field, value] of Object.entries(heading2)) same(manifest[field], value, field);
+  function checkDerived(manifest, { heading, statistics }) {
+    for (const [field, value] of Object.entries(heading)) same(manifest[field], value, field);
     for (const field of Object.keys(manifest)) {
-      const isKnown = Object.hasOwn(STATED, field) || Object.hasOwn(OPTIONAL, field) || Object.hasOwn(heading2, field);
+      const isKnown = Object.hasOwn(STATED, field) || Object.hasOwn(OPTIONAL, field) || Object.hasOwn(heading, field);
       if (!isKnown) throw corrupt(`${shown(field)}: the format has no such field`);
     }
     if (!NAME.test(manifest.name) || !NAME.test(manifest.dataset)) throw corrupt("name: it is no name");
@@ -6023,11 +6224,11 @@
     if (!Array.isArray(quantities) || !quantities.every(isMap)) throw differs(`${place}.quantities`);
     if (!isMapping3(stated.parameters)) throw differs(`${place}.parameters`);
   }
-  function checkStated(manifest, { heading: heading2 }) {
+  function checkStated(manifest, { heading }) {
     const { plan, window, amends, files, statistics } = manifest;
     const { every: every2 } = plan.window ?? {};
-    const start3 = every2 === void 0 ? null : periodStart(window, every2);
-    if (plan.window === null ? window !== "all" : start3 === null || label(start3, every2) !== window) {
+    const start2 = every2 === void 0 ? null : periodStart(window, every2);
+    if (plan.window === null ? window !== "all" : start2 === null || label(start2, every2) !== window) {
       throw corrupt("window: the plan has no such window");
     }
     if (amends !== null && plan.window === null) throw corrupt("amends: the plan has no windows, so that none is amended");
@@ -6044,7 +6245,7 @@
       if (!isFile) throw corrupt(`${place}: it is not what the format states there`);
       same(file.statistic, statistic.name, `${place}.statistic`);
       same(file.path, `${statistic.name}.parquet`, `${place}.path`);
-      same(file.rows, (statistic.cells ?? heading2.cells) * valuesOfCell(statistic), `${place}.rows`);
+      same(file.rows, (statistic.cells ?? heading.cells) * valuesOfCell(statistic), `${place}.rows`);
       const [least, greatest] = fileSizes(statistic, groupsOf(statistic.groups ?? manifest.groups));
       if (file.size < least || file.size > greatest) throw corrupt(`${place}.size: no file of this plan has that size`);
     });
@@ -6125,8 +6326,8 @@
   function momentsPosterior(table2, index, released, { method, prior: text, nPrior }) {
     const { centre, half_range: half } = table2;
     const prior = parsePrior(text ?? `ScaleMixture(${centre - half}, ${centre + half})`, KIND);
-    const parts = prior.components.map(({ logShare, numbers: [loc, precision, concentration, scale2] }) => ({
-      logShare,
+    const parts = prior.components.map(({ logShare: logShare2, numbers: [loc, precision, concentration, scale2] }) => ({
+      logShare: logShare2,
       loc: (loc - centre) / half,
       precision,
       concentration,
@@ -6214,10 +6415,10 @@
   }
   function priorAt(parts, log) {
     const v = Math.exp(2 * log);
-    const terms = parts.map(({ logShare, loc, precision, concentration: a, scale: scale2 }) => ({
+    const terms = parts.map(({ logShare: logShare2, loc, precision, concentration: a, scale: scale2 }) => ({
       loc,
       bend: precision / v / 2,
-      top: logShare + a * Math.log(scale2) - logGamma(a) - a * Math.log(v) - scale2 / v + 0.5 * Math.log(precision / (2 * Math.PI * v)) + Math.LN2
+      top: logShare2 + a * Math.log(scale2) - logGamma(a) - a * Math.log(v) - scale2 / v + 0.5 * Math.log(precision / (2 * Math.PI * v)) + Math.LN2
     }));
     const highest3 = Math.max(...terms.map(({ top }) => top));
     return (mean) => {
@@ -6231,7 +6432,7 @@
   function resolved(likelihood, parts) {
     let window = likelihood.window.map((ends2) => [...ends2]);
     for (let round = 0; round < MOST_ROUNDS; round += 1) {
-      const grid = weighed(likelihood, parts, window);
+      const grid = weighed2(likelihood, parts, window);
       const next = window.map((ends2, side) => fitting(ends2, likelihood.limits[side], grid.sides[side]));
       if (next.every((ends2, side) => ends2 === window[side])) {
         require2(grid, likelihood);
@@ -6255,7 +6456,7 @@
     const nearer = [places[Math.max(first - 1, 0)], places[Math.min(last + 1, PLACES2 - 1)]];
     return nearer[1] - nearer[0] > 0.8 * width2 ? ends2 : nearer;
   }
-  function weighed(likelihood, parts, window) {
+  function weighed2(likelihood, parts, window) {
     const [means, logs] = window.map(even);
     const nats = likelihood.at(means, logs);
     const step = logs[1] - logs[0];
@@ -6406,13 +6607,13 @@
     return a * Math.log(scale2) - logGamma(a) - (a + 1) * Math.log(variance) - scale2 / variance;
   }
   function conflictOf2({ statistic, values, publicN }, { components, text }) {
-    const pairs = components.flatMap(({ logShare, numbers: [loc, precision, concentration, scale2] }) => {
-      const { log, start: start3 } = conjugate("InverseGamma", [concentration, scale2]);
-      const variances = LineDistribution.of(LINES2.positive, log, [start3]);
+    const pairs = components.flatMap(({ logShare: logShare2, numbers: [loc, precision, concentration, scale2] }) => {
+      const { log, start: start2 } = conjugate("InverseGamma", [concentration, scale2]);
+      const variances = LineDistribution.of(LINES2.positive, log, [start2]);
       return LEVELS3.flatMap(({ share: share3, weight }) => {
         const variance = variances.quantile(share3);
         return NORMALS.map(({ away, chance: chance2 }) => ({
-          weight: Math.exp(logShare) * weight * chance2,
+          weight: Math.exp(logShare2) * weight * chance2,
           mean: loc + Math.sqrt(variance / precision) * away,
           variance
         }));
@@ -6440,7 +6641,11 @@
 
   // explorer/state.js
   var MARK = "#explorer&";
-  var MASS2 = 0.95;
+  var MASS3 = 0.95;
+  var [LEAST_MASS2, MOST_MASS] = [1e-3, 0.999];
+  var [TREES, COLUMNS] = ["tree", "column"];
+  var PART = "part";
+  var MOST_OPEN = 40;
   function firstQuestion(page) {
     const answered = page.statistics.find((statistic) => {
       const table2 = page.likelihoods[statistic.name];
@@ -6452,7 +6657,7 @@
       versus: null,
       prior: "",
       nPrior: "",
-      mass: MASS2,
+      mass: MASS3,
       shown: "",
       whole: false,
       together: false
@@ -6465,7 +6670,7 @@
     for (const key of question.versus ?? []) fields.append("versus", key);
     if (question.prior) fields.set("prior", question.prior);
     if (question.nPrior) fields.set("n-prior", question.nPrior);
-    if (question.mass !== MASS2) fields.set("mass", String(question.mass));
+    if (question.mass !== MASS3) fields.set("mass", String(question.mass));
     if (question.shown) fields.set("show", question.shown);
     if (question.whole) fields.set("whole", "yes");
     if (question.together) fields.set("together", "yes");
@@ -6485,11 +6690,106 @@
       versus: page.groups.length > 0 ? versus : null,
       prior: (fields.get("prior") ?? "").slice(0, 2e3),
       nPrior: (fields.get("n-prior") ?? "").slice(0, 200),
-      mass: mass > 0 && mass < 1 ? mass : base.mass,
+      mass: isMass(mass) ? mass : base.mass,
       shown: fields.get("show") ?? "",
       whole: fields.get("whole") === "yes",
       together: fields.get("together") === "yes"
     };
+  }
+  function treeFromHash(hash, page, populations) {
+    const fields = fieldsOf(hash, TREES);
+    const tree = page.trees.find(({ name }) => name === fields.get("name")) ?? page.trees[0];
+    const { components } = tree;
+    const first = components.includes("true") ? "true" : components[0];
+    return {
+      name: tree.name,
+      where: placeFrom(fields, tree.groups),
+      component: oneOf(components, fields.get("counted"), first),
+      population: oneOf(populations, fields.get("leaves"), populations[0]),
+      mass: massOr(fields.get("mass"), MASS3),
+      opened: fields.getAll("open").slice(0, MOST_OPEN)
+    };
+  }
+  function treeFields({ name, where, component: component2, population, mass, opened }, usual) {
+    return [
+      ["name", name],
+      ...Object.values(where).map((key) => ["key", key]),
+      ["counted", component2],
+      ...population === usual ? [] : [["leaves", population]],
+      ...mass === MASS3 ? [] : [["mass", String(mass)]],
+      ...[...opened].slice(0, MOST_OPEN).map((node) => ["open", node])
+    ];
+  }
+  function columnFromHash(hash, page, kinds) {
+    const fields = fieldsOf(hash, COLUMNS);
+    const column = page.columns.find(({ name }) => name === fields.get("name")) ?? page.columns[0];
+    const least = fields.get("least");
+    return {
+      name: column.name,
+      where: placeFrom(fields, column.groups),
+      of: oneOf(kinds, fields.get("of"), kinds[0]),
+      level: shareOr(fields.get("level"), 0.5),
+      least: least !== null && least.trim() !== "" && Number.isFinite(Number(least)) ? Number(least) : null,
+      mass: massOr(fields.get("mass"), MASS3),
+      prior: (fields.get("prior") ?? "").slice(0, 2e3),
+      whole: fields.get("whole") === "yes"
+    };
+  }
+  function columnFields({ name, where, of: of2, level, least, mass, prior, whole: whole2 }, usual) {
+    return [
+      ["name", name],
+      ...Object.values(where).map((key) => ["key", key]),
+      ...of2 === usual ? [] : [["of", of2]],
+      ["level", String(level)],
+      ...least === null ? [] : [["least", String(least)]],
+      ...mass === MASS3 ? [] : [["mass", String(mass)]],
+      ...prior ? [["prior", prior]] : [],
+      ...whole2 ? [["whole", "yes"]] : []
+    ];
+  }
+  function partOf(hash) {
+    return hash.startsWith(MARK) ? oneOf([TREES, COLUMNS], new URLSearchParams(hash.slice(MARK.length)).get(PART), null) : null;
+  }
+  function fieldsOf(hash, part) {
+    const fields = hash.startsWith(MARK) ? [...new URLSearchParams(hash.slice(MARK.length))] : [];
+    const ofPart = fields.filter(([name]) => name.startsWith(`${part}.`));
+    return new URLSearchParams(ofPart.map(([name, value]) => [name.slice(part.length + 1), value]));
+  }
+  function withPart(hash, part, fields) {
+    const others2 = new URLSearchParams(hash.startsWith(MARK) ? hash.slice(MARK.length) : "");
+    const kept2 = [...others2].filter(([name]) => name !== PART && !name.startsWith(`${part}.`));
+    const named = fields.map(([name, value]) => [`${part}.${name}`, value]);
+    return MARK + new URLSearchParams([...kept2, ...named, [PART, part]]).toString();
+  }
+  function withQuestion(hash, question) {
+    const others2 = [TREES, COLUMNS].flatMap((part) => [...fieldsOf(hash, part)].map(([name, value]) => [`${part}.${name}`, value]));
+    const asked = toHash(question);
+    return others2.length === 0 ? asked : `${asked}&${new URLSearchParams(others2)}`;
+  }
+  function remember(hash) {
+    try {
+      history.replaceState(null, "", hash);
+    } catch {
+    }
+  }
+  function placeFrom(fields, groups) {
+    const keys = fields.getAll("key");
+    const areKeys = keys.length === groups.length && groups.every((group3, index) => group3.has(keys[index]));
+    return Object.fromEntries(groups.map((group3, index) => [group3.column, areKeys ? keys[index] : group3.key(0)]));
+  }
+  function oneOf(values, value, otherwise) {
+    return values.includes(value) ? value : otherwise;
+  }
+  function shareOr(text, otherwise) {
+    const share3 = Number(text);
+    return share3 > 0 && share3 < 1 ? share3 : otherwise;
+  }
+  function isMass(mass) {
+    return mass >= LEAST_MASS2 && mass <= MOST_MASS;
+  }
+  function massOr(text, otherwise) {
+    const mass = Number(text);
+    return isMass(mass) ? mass : otherwise;
   }
   function whereOf(page, keys) {
     return Object.fromEntries(page.groups.map(({ column }, index) => [column, keys[index]]));
@@ -7670,7 +7970,9 @@
       trees: hierarchies.flatMap(([name, levels]) => {
         const leaves = declared.statistics.find((one) => one.name === `${name}.${levels.at(-1)}`);
         const groups = groupsOf2(leaves).filter(({ column }) => column !== levels.at(-1));
-        return COUNTING.includes(leaves.family) ? [{ name, levels, components: leaves.components, groups }] : [];
+        const components = componentsOf(leaves);
+        const unit = levels.map((level) => about.statistics?.[`${name}.${level}`]?.unit).find(Boolean) ?? "";
+        return components === null ? [] : [{ name, levels, components, groups, unit }];
       }),
       columns: declared.statistics.filter(({ family, mechanism }) => family === "histogram" && mechanism === "discrete_laplace").map((one) => ({
         name: one.name,
@@ -8013,8 +8315,10 @@
     { value: "rows", text: "the counted records" }
   ];
   function columnSection(page, reader) {
-    const asked = { name: page.columns[0].name, where: {}, of: "law", level: 0.5, least: null, mass: 0.95, prior: "", whole: false };
-    const statistic = choice("Column", page.columns.map(({ name }) => ({ value: name, text: page.words.statistic(name) })), (name) => begin2(name));
+    const kinds = OF.map(({ value }) => value);
+    const fromAddress = () => columnFromHash(location.hash, page, kinds);
+    const asked = fromAddress();
+    const statistic = choice("Column", page.columns.map(({ name }) => ({ value: name, text: page.words.statistic(name) })), (name) => choose(name));
     const cell = element("div", { class: "cell" });
     const of2 = choice("Asked of", OF, (value) => change({ of: value }));
     const level = slider({ name: "Quantile", hint: "The value below which this share of records lies.", scale: share2(1e-3) }, (value) => change({ level: Number(value.toPrecision(3)) }, true));
@@ -8048,24 +8352,34 @@
     let bands = null;
     let quiet = null;
     if (typeof ResizeObserver === "function") new ResizeObserver(() => column !== null && show()).observe(figure);
-    begin2(asked.name);
-    function begin2(name) {
-      const { groups, bounds: bounds3 } = page.columns.find((one) => one.name === name);
-      const where = Object.fromEntries(groups.map((group3) => [group3.column, group3.key(0)]));
+    begin2(asked);
+    addEventListener("hashchange", () => {
+      const wanted = fromAddress();
+      const fieldsOf2 = (question) => JSON.stringify(columnFields(question, kinds[0]));
+      if (fieldsOf2(wanted) !== fieldsOf2(asked)) begin2(wanted);
+    });
+    function begin2(question) {
+      const { groups } = page.columns.find((one) => one.name === question.name);
       replace(cell, groups.map((group3) => {
         const field = keyField(group3, (key) => change({ where: { ...asked.where, [group3.column]: key } }));
-        field.show(group3.key(0));
+        field.show(question.where[group3.column]);
         return field.node;
       }));
       column = null;
-      change({ name, where, least: (bounds3[0] + bounds3[1]) / 2 });
+      change(question, false, false);
     }
-    function change(patch, isOfTheSame = false) {
+    function choose(name) {
+      const { groups } = page.columns.find((one) => one.name === name);
+      begin2({ ...asked, name, where: Object.fromEntries(groups.map((group3) => [group3.column, group3.key(0)])), least: null });
+      remember(withPart(location.hash, COLUMNS, columnFields(asked, kinds[0])));
+    }
+    function change(patch, isOfTheSame = false, isRemembered = true) {
       Object.assign(asked, patch);
+      if (isRemembered) remember(withPart(location.hash, COLUMNS, columnFields(asked, kinds[0])));
       statistic.show(asked.name);
       of2.show(asked.of);
       level.show(asked.level);
-      least.show(asked.least);
+      least.show(asked.least ?? "");
       mass.show(Number((asked.mass * 100).toPrecision(12)));
       whole2.show(asked.whole);
       prior.show(asked.prior);
@@ -8075,7 +8389,7 @@
       }
       const options = { where: asked.where, of: asked.of, ...asked.prior ? { prior: asked.prior } : {} };
       ask((pause) => reader.column(asked.name, options, pause), (found) => {
-        if (column === null) asked.least = Number(found.quantile(0.9, asked.mass).upper);
+        asked.least ??= Number(found.quantile(0.9, asked.mass).upper);
         column = found;
         bands = null;
         least.show(asked.least);
@@ -8595,19 +8909,21 @@
   var HEIGHT = 26;
   var POPULATIONS2 = [
     { value: "contaminated", text: "rates of one population, some outliers" },
+    { value: "zero-inflated", text: "rates, some leaves are empty" },
     { value: "negative-binomial", text: "rates of one population" },
     { value: "reciprocal", text: "weights 1 / (n + 1)" }
   ];
   function treeSection(page, reader) {
-    const asked = { name: page.trees[0].name, where: {}, component: null, population: DEFAULT_POPULATION, mass: 0.95 };
-    const tree = choice("Tree", page.trees.map(({ name }) => ({ value: name, text: page.words.statistic(name) })), (name) => begin2(name));
+    const fromAddress = () => treeFromHash(location.hash, page, POPULATIONS2.map(({ value }) => value));
+    const asked = fromAddress();
+    const tree = choice("Tree", page.trees.map(({ name }) => ({ value: name, text: page.words.statistic(name) })), (name) => choose(name));
     const beside2 = element("div", { class: "cell" });
     const component2 = choice("Counted", [], (name) => change({ component: name }));
     const population = choice(
-      "Counts of leaves are drawn from",
+      "Leaves are drawn from",
       POPULATIONS2,
       (name) => change({ population: name }),
-      "A prior of the leaves, whose mean and spread are integrated over."
+      "A prior of the leaves, whose mean and spread, and share of empty ones, are integrated over."
     );
     const mass = numberField(
       "Probability of intervals, in %",
@@ -8622,33 +8938,46 @@
     );
     const headline = element("p", { class: "explorer-answer", role: "status" });
     const contradictions = element("p", {});
+    const bounds3 = element("p", {});
     const list = element("div", { class: "explorer-tree" });
     const after = element("div", { class: "explorer-lines" });
-    const answered = element("div", { class: "explorer-answers" }, headline, contradictions, list, after);
+    const elsewhere = element("div", { class: "explorer-lines" });
+    const answered = element("div", { class: "explorer-answers" }, headline, contradictions, bounds3, list, after);
     const complaint = element("div", { role: "status" });
     const ask = latest(answered, complaint);
     const opened = /* @__PURE__ */ new Set();
-    begin2(asked.name);
-    function begin2(name) {
-      const { groups, components } = page.trees.find((one) => one.name === name);
+    const fieldsNow = () => treeFields({ ...asked, opened }, DEFAULT_POPULATION);
+    const keep = () => remember(withPart(location.hash, TREES, fieldsNow()));
+    begin2(asked);
+    addEventListener("hashchange", () => {
+      const wanted = fromAddress();
+      if (JSON.stringify(treeFields(wanted, DEFAULT_POPULATION)) !== JSON.stringify(fieldsNow())) begin2(wanted);
+    });
+    function begin2({ opened: wanted, ...question }) {
+      const { groups, components } = page.trees.find((one) => one.name === question.name);
       opened.clear();
-      const where = Object.fromEntries(groups.map((group3) => [group3.column, group3.key(0)]));
+      for (const node of wanted) opened.add(node);
       replace(beside2, groups.map((group3) => {
         const field = keyField(group3, (key) => change({ where: { ...asked.where, [group3.column]: key } }));
-        field.show(group3.key(0));
+        field.show(question.where[group3.column]);
         return field.node;
       }));
-      component2.fill(components.map((value) => ({ value, text: page.words.value(name, value) })));
+      component2.fill(components.map((value) => ({ value, text: page.words.value(question.name, value) })));
       component2.node.hidden = components.length < 2;
-      const last = components.includes("true") ? "true" : components[0];
-      change({ name, where, component: last });
+      change(question, false);
     }
-    function change(patch) {
+    function choose(name) {
+      begin2({ ...treeFromHash("", { trees: page.trees.filter((one) => one.name === name) }, [asked.population]), mass: asked.mass });
+      keep();
+    }
+    function change(patch, isRemembered = true) {
       Object.assign(asked, patch);
+      if (isRemembered) keep();
       tree.show(asked.name);
       component2.show(asked.component);
       population.show(asked.population);
       mass.show(Number((asked.mass * 100).toPrecision(12)));
+      replace(elsewhere, sameElsewhere(...linesOf3(page, asked)));
       const { name, where, population: of2 } = asked;
       ask((pause) => reader.tree(name, { where, population: of2 }, pause), show);
     }
@@ -8656,26 +8985,32 @@
       const { component: name, mass: within2 } = asked;
       const nodes = nodesOf(page, found, name, within2);
       const [root2] = nodes[0];
-      replace(
-        headline,
-        `With ${percent(within2)} probability, ${page.words.statistic(asked.name)} has `,
-        element("strong", {}, whole(root2.lower)),
-        " to ",
-        element("strong", {}, whole(root2.upper)),
-        found.components.length > 1 ? ` records of ${page.words.value(asked.name, name)}.` : " records."
-      );
-      replace(contradictions, contradictionsOf(nodes));
-      replace(list, legend(), element("p", { class: "hint" }, SCALES), branch([root2], nodes, opened));
+      forgetUnknown(opened, nodes);
+      const [least, most] = [element("strong", {}, root2.number(root2.lower)), element("strong", {}, root2.number(root2.upper))];
+      replace(headline, `With ${percent(within2)} probability, ${page.words.statistic(asked.name)} `, ...saidOf(found, least, most));
+      replace(contradictions, contradictionsOf(nodes, found.unit));
+      replace(bounds3, found.unit.notes.join(" "));
+      bounds3.hidden = !found.unit.isTotal;
+      replace(list, legend(), element("p", { class: "hint" }, SCALES), branch([root2], nodes, { opened, keep }));
       replace(
         after,
-        found.notes.map((note) => element("p", { class: "hint" }, note)),
-        element("p", { class: "hint" }, "All counts are inferred together, each tree of a category by itself: whole numbers, never negative, that add up in every draw. Ends of intervals are those of Python and of the command line."),
-        sameElsewhere(...linesOf3(page, asked))
+        found.notes.filter((note) => !found.unit.notes.includes(note)).map((note) => element("p", { class: "hint" }, note)),
+        element("p", { class: "hint" }, found.unit.isTotal ? HOW_TOTALS : HOW_COUNTS)
       );
     }
-    return { title: "Explore the trees", lead: LEAD2, node: element("div", { class: "explorer-body" }, form2, element("div", { class: "explorer-right" }, complaint, answered)) };
+    function saidOf({ unit, components }, least, most) {
+      const { unit: named } = page.trees.find((one) => one.name === asked.name);
+      if (unit.isTotal) return ["has a total of ", least, " to ", most, named ? ` ${named}.` : "."];
+      return ["has ", least, " to ", most, components.length > 1 ? ` records of ${page.words.value(asked.name, asked.component)}.` : " records."];
+    }
+    return { title: "Explore the trees", lead: LEAD2, node: element("div", { class: "explorer-body" }, form2, element("div", { class: "explorer-right" }, complaint, answered, elsewhere)) };
   }
-  var LEAD2 = "Counts that were released level by level contradict each other. Open a node to see those below it: what was released, and what it can have been, given all of the tree.";
+  var LEAD2 = "Counts and totals that were released level by level contradict each other. Open a node to see those below it: what was released, and what it can have been, given all of the tree.";
+  var HOW_COUNTS = "All counts are inferred together, each tree of a category by itself: whole numbers, never negative, that add up in every draw. Ends of intervals are those of Python and of the command line.";
+  var HOW_TOTALS = "All totals are inferred together: never negative, and they add up in every draw. What lies above the bound is missing from all of them alike. Ends of intervals are those of Python and of the command line.";
+  function numberOf(value, step) {
+    return step >= 1 || Math.abs(value) >= 100 ? whole(Math.round(value)) : brief(value, 4);
+  }
   function nodesOf(page, tree, component2, mass) {
     const { levels, keys, parents } = tree;
     const nodes = keys.map(
@@ -8684,23 +9019,32 @@
         name: levels[level],
         key,
         label: page.words.key(levels[level], key),
+        number: (value) => numberOf(value, tree.unit.size),
         children: [],
-        ...tree.posteriors[component2].summary(level, node, mass),
+        ...tree.summary(component2, level, node, mass),
         ...tree.released(component2, level, node)
       }))
     );
     parents.forEach((of2, level) => of2.forEach((parent, node) => nodes[level][parent].children.push(nodes[level + 1][node])));
     return nodes;
   }
+  function idOf({ level, key }) {
+    return `${level} ${key}`;
+  }
+  function forgetUnknown(opened, nodes) {
+    const known = new Set(nodes.slice(0, -1).flat().map(idOf));
+    for (const id of opened) if (!known.has(id)) opened.delete(id);
+  }
   function nameOf2({ level, name, label: label2 }) {
     return level === 0 ? name : label2;
   }
-  function contradictionsOf(nodes) {
+  function contradictionsOf(nodes, { isTotal, steps: steps2 }) {
     const inner = nodes.slice(0, -1).flat();
     const all = nodes.flat();
     const apart2 = inner.filter(({ released, below }) => released !== below).length;
     const negative = all.filter(({ released }) => released < 0).length;
-    const said = [`As released, ${apart2} of ${inner.length} counts above the leaves ${apart2 === 1 ? "differs" : "differ"} from the sum of those right below.`];
+    const as = steps2 > 1 ? "As released, but for rounding," : "As released,";
+    const said = [`${as} ${apart2} of ${inner.length} ${isTotal ? "totals" : "counts"} above the leaves ${apart2 === 1 ? "differs" : "differ"} from the sum of those right below.`];
     if (negative > 0) said.push(` ${negative} of ${all.length} ${negative === 1 ? "lies" : "lie"} below 0.`);
     said.push(" The intervals contradict nothing.");
     return said.join("");
@@ -8720,11 +9064,11 @@
   function diamond(x, y) {
     return `M${x},${y - 5}L${x + 5},${y}L${x},${y + 5}L${x - 5},${y}Z`;
   }
-  function branch(siblings, nodes, opened) {
+  function branch(siblings, nodes, folds) {
     const list = element("ul", { class: "branch" });
     const shown2 = siblings.slice(0, MOST_SHOWN2);
     const ofLeaves = rangeOf(siblings, 0);
-    const add2 = (some) => list.append(...some.map((node) => row3(node, node.below === null ? ofLeaves : rangeOf([node]), nodes, opened)));
+    const add2 = (some) => list.append(...some.map((node) => row3(node, node.below === null ? ofLeaves : rangeOf([node]), nodes, folds)));
     add2(shown2);
     if (siblings.length > shown2.length) {
       const more = element("button", { type: "button" }, `Show ${siblings.length - shown2.length} more`);
@@ -8742,14 +9086,18 @@
     const [low, high] = values.reduce(([least, most], value) => [Math.min(least, value), Math.max(most, value)], [Infinity, -Infinity]);
     return [low, Math.max(high, low + 1)];
   }
-  function row3(node, range, nodes, opened) {
-    const id = `${node.level} ${node.key}`;
+  function row3(node, range, nodes, folds) {
+    const { opened, keep } = folds;
+    const id = idOf(node);
     const item = element("li", {});
     const isInner = node.children.length > 0;
     const inside2 = element("div", { class: "children" });
-    const toggle = isInner ? element("button", { type: "button", class: "fold", "aria-expanded": "false", click: () => fold(!opened.has(id)) }, nameOf2(node)) : element("span", { class: "leaf" }, nameOf2(node));
+    const toggle = isInner ? element("button", { type: "button", class: "fold", "aria-expanded": "false", click: () => toggled(toggle.getAttribute("aria-expanded") !== "true") }, nameOf2(node)) : element("span", { class: "leaf" }, nameOf2(node));
     const differs2 = node.below !== null && node.below !== node.released;
-    const said = [`released ${whole(node.released)}`, node.below === null ? null : `below it ${whole(node.below)}`];
+    const { number: number2 } = node;
+    const [lower, upper] = [number2(node.lower), number2(node.upper)];
+    const said = [element("span", {}, `released ${number2(node.released)}${node.below === null ? "" : ","}`)];
+    if (node.below !== null) said.push(" ", element("span", {}, `below it ${number2(node.below)}`));
     item.append(
       element(
         "div",
@@ -8759,27 +9107,32 @@
         element(
           "div",
           { class: "numbers" },
-          element("strong", {}, node.lower === node.upper ? whole(node.lower) : `${whole(node.lower)} to ${whole(node.upper)}`),
-          element("span", { class: differs2 || node.released < 0 ? "said contradicts" : "said" }, said.filter(Boolean).join(", "))
+          element("strong", {}, lower === upper ? lower : `${lower} to ${upper}`),
+          element("span", { class: differs2 || node.released < 0 ? "said contradicts" : "said" }, ...said)
         )
       ),
       inside2
     );
     const fold = (isOpen) => {
       toggle.setAttribute("aria-expanded", String(isOpen));
-      if (isOpen) opened.add(id);
+      if (isOpen && node.level > 0) opened.add(id);
       else opened.delete(id);
-      replace(inside2, isOpen ? branch(node.children, nodes, opened) : null);
+      replace(inside2, isOpen ? branch(node.children, nodes, folds) : null);
+    };
+    const toggled = (isOpen) => {
+      fold(isOpen);
+      keep();
     };
     if (isInner && (opened.has(id) || node.level === 0)) fold(true);
     return item;
   }
-  function picture({ lower, upper, mean, released, below, label: label2 }, [low, high]) {
+  function picture(node, [low, high]) {
+    const { lower, upper, mean, released, below, number: number2 } = node;
     const x = (value) => 8 + (value - low) / (high - low) * (WIDTH - 16);
     const middle = HEIGHT / 2;
     return svg(
       "svg",
-      { class: "explorer-node", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": `${label2}: ${lower} to ${upper}, released ${released}` },
+      { class: "explorer-node", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": `${nameOf2(node)}: ${number2(lower)} to ${number2(upper)}, released ${number2(released)}` },
       low <= 0 ? svg("line", { class: "zero", x1: x(0), x2: x(0), y1: 0, y2: HEIGHT }) : null,
       svg("line", { class: "interval", x1: x(lower) - 1, x2: x(upper) + 1, y1: middle, y2: middle }),
       svg("line", { class: "mean", x1: x(mean), x2: x(mean), y1: middle - 6, y2: middle + 6 }),
@@ -8807,16 +9160,19 @@
 
   // explorer/explorer.js
   var QUIET2 = 900;
-  function start2(section, text) {
+  function start(section, text) {
     const written3 = readPage(text);
     const page = { ...written3, uri: placeOf(written3.uri, location.href) };
     const reader = reading(page);
     const parts = [
-      page.statistics.length > 0 ? { title: "Explore", lead: LEAD3, node: parameterSection(page, reader) } : null,
-      page.columns.length > 0 ? columnSection(page, reader) : null,
-      page.trees.length > 0 ? treeSection(page, reader) : null
-    ];
-    replace(section, parts.filter((part) => part !== null).map(({ title, lead, node }) => [...heading(title, lead), node]));
+      page.statistics.length > 0 ? { part: "", title: "Explore", lead: LEAD3, node: parameterSection(page, reader) } : null,
+      page.columns.length > 0 ? { part: COLUMNS, ...columnSection(page, reader) } : null,
+      page.trees.length > 0 ? { part: TREES, ...treeSection(page, reader) } : null
+    ].filter((part) => part !== null);
+    const headings = parts.map(({ title }) => element("h2", {}, title));
+    replace(section, parts.map(({ lead, node }, at) => [headings[at], element("p", { class: "lead" }, lead), node]));
+    const asked = partOf(location.hash);
+    return headings.find((_, at) => parts[at].part === asked) ?? section;
   }
   function parameterSection(page, reader) {
     const usual = /* @__PURE__ */ new Map();
@@ -8837,7 +9193,7 @@
     return element("div", { class: "explorer-body" }, controls.node, right);
     function ask(patch, isRemembered = true) {
       question = { ...question, ...patch };
-      if (isRemembered) remember(question);
+      if (isRemembered) remember(withQuestion(location.hash, question));
       turn += 1;
       const mine = turn;
       showForm(true);
@@ -8931,15 +9287,6 @@
     }
   }
   var LEAD3 = "Choose a cell, state what you believed before, and see what this release makes of it. Everything is worked out in your browser; nothing is sent anywhere, and it costs no privacy.";
-  function heading(title, lead) {
-    return [element("h2", {}, title), element("p", { class: "lead" }, lead)];
-  }
-  function remember(question) {
-    try {
-      history.replaceState(null, "", toHash(question));
-    } catch {
-    }
-  }
 
   // explorer/main.js
   var NEAR = "400px";
@@ -8953,8 +9300,8 @@
     const once = () => {
       if (isStarted) return;
       isStarted = true;
-      start2(section, data.textContent);
-      if (isAsked) section.scrollIntoView();
+      const begins = start(section, data.textContent);
+      if (isAsked) begins.scrollIntoView();
     };
     if (isAsked || typeof IntersectionObserver !== "function") {
       once();

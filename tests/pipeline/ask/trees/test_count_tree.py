@@ -197,6 +197,8 @@ def test_names_that_are_not_there_are_refused(counted: CountTree) -> None:
         counted.table(level="city")
     with pytest.raises(UnknownNameError, match="no key 'z'"):
         counted.roll_up({"state": ["z"]})
+    with pytest.raises(UsageError, match="list of keys by level"):
+        counted.roll_up({"state": "ab"})
     with pytest.raises(UsageError, match="one node at least"):
         counted.roll_up({})
     with pytest.raises(UsageError, match=r"nation is the root.*name a level below"):

@@ -25,6 +25,13 @@ def test_moments_are_those_of_the_mixture() -> None:
     assert found.components == {}
 
 
+def test_a_state_without_a_mean_leaves_the_mixture_none() -> None:
+    conditional = NormalDistribution(loc=np.array([0.0, 1.0, np.inf, 3.0]), scale=np.ones(4))
+    both = ConjugateMixture(conditional=conditional, n_states=2, n_cells=2, diagnostics={}, in_turn=True)
+    assert both.mean("mean").tolist() == [np.inf, 2.0]
+    assert both.sd("mean") == pytest.approx([np.inf, 2.0**0.5])
+
+
 def test_no_state_comes_back_before_all_have_been_taken() -> None:
     states = states_in_turn(7, 30, np.random.default_rng())
     assert states.shape == (30,)

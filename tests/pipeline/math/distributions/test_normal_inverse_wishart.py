@@ -6,7 +6,12 @@ import numpy as np
 import pytest
 
 from suffice.pipeline.ask.posterior.choice_of_engine import posterior_of
-from suffice.pipeline.math.distributions.normal_inverse_wishart import Moments, estimate, project
+from suffice.pipeline.math.distributions.normal_inverse_wishart import (
+    Moments,
+    NormalInverseWishartDistribution,
+    estimate,
+    project,
+)
 from support.noisy import noisy_statistic
 from support.several import ENTRIES, plan_of, released, rows_of
 
@@ -43,3 +48,27 @@ def assert_possible(sums: Moments) -> None:
     assert (np.abs(sums.total) <= (sums.n + room)[:, None]).all()
     assert (np.abs(sums.products) <= (sums.n + room)[:, None, None]).all()
     assert (np.linalg.eigvalsh(sums.scatter).min(axis=1) >= -room).all()
+
+
+def test_means_that_are_given_have_no_spread_however_few_the_rows() -> None:
+    """With f of 1, 2 and 5: a covariance may have no mean, but what is known stays known."""
+    size, freedom = 2, np.array([1.0, 2.0, 5.0])
+    given = NormalInverseWishartDistribution(
+        loc=np.array([[0.1, 0.2], [0.3, 0.4], [0.5, 0.6]]),
+        precision=np.full(3, np.inf),
+        df=freedom + size - 1.0,
+        scale=np.tile(np.eye(size), (3, 1, 1)),
+        names=("a", "b"),
+    )
+    assert given.mean("mean") == pytest.approx(given.loc)
+    assert given.sd("mean").tolist() == np.zeros((3, size)).tolist()
+    assert np.isinf(given.mean("variance")[:2]).all()
+    assert np.isfinite(given.mean("variance")[2]).all()
+
+
+def test_one_row_leaves_means_with_a_mean_and_a_spread() -> None:
+    """Under the default prior, which states where means are before there is any row."""
+    one = released(ENTRIES["normal"], rows_of(1, np.random.default_rng()))
+    posterior = posterior_of(one, method="plug-in")
+    assert np.isfinite(posterior.mean("mean")).all()
+    assert (np.isfinite(posterior.sd("mean")) & (posterior.sd("mean") > 0.0)).all()

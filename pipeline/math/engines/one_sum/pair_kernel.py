@@ -1,0 +1,352 @@
+r"""Compiled sums over latent pairs (N, S), cell by cell; ``nested_pairs`` says which cells and how exact.
+
+Model, W(N, S) and symbols as in ``noisy_sum``, of successes among M N trials. With the noise's distance
+
+.. math:: e(N, S) = \sum_i \rho_i |k_i(N) - S|, \qquad e^*(N) = \min_{0 \le S \le M N} e(N, S) \qquad (1)
+
+both are piecewise linear, and :math:`e^*` is convex. N is summed by Gauss rules on panels between the kinks
+of :math:`e^*`, and for each of its nodes S on panels between the kinks :math:`k_i(N)`. A panel's nodes stand
+for consecutive integers, the first of them at a kink: at an N that is no integer the sum over S is what the
+sums at integers are values of, a function without ripples.
+
+Symbols:
+
+- N, S: ``n``, ``total``; rho: ``rates``; M: ``most``
+- k: ``kinks``, y_i or R_i N - y_i; R: ``reaches``, 0 of the first kind
+- W over that of the first pair: ``weight``
+
+Machine code is kept beside this module while it stays as it is: whoever changes ``node_lists``,
+``mixture_kernel`` or ``integer_rules`` alone removes ``__pycache__``.
+"""
+
+# ruff: noqa: C901, PLR0912, PLR0915 - one compiled loop
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numba
+import numpy as np
+from numba import types
+
+from suffice.pipeline.math.distributions.integer_rules import inner
+from suffice.pipeline.math.distributions.mixture_kernel import (
+    BETA,
+    NEGLIGIBLE,
+    coordinates,
+    mean_and_variance,
+    merge,
+    width_squared,
+)
+from suffice.pipeline.math.engines.one_sum.node_lists import (
+    COLUMNS,
+    distance_of,
+    least_distance,
+    nodes_of_n,
+    nodes_of_total,
+    set_kinks,
+    slopes,
+)
+
+if TYPE_CHECKING:
+    from suffice.typing import Floats
+
+    Integers = np.ndarray[Any, np.dtype[np.int64]]
+
+MOST_PAIRS, MOST_NODES, MOST_MERGED = 40_000, 2000, 2500
+_BEND = 1.25
+"""Length of a panel over its distance from the pole of the prior at 0."""
+_LOG_BEND = 2.5
+"""Nats that the prior's powers may rise by in a panel."""
+_FINENESS, _FINELY, _FEW = 0.5, 1.5, 150
+"""Of merging, and where pairs are few: what nodes stand for is part of their scatter."""
+_SEVERAL = 400.0
+"""Pairs below which pieces may weigh less, in proportion."""
+_KEPT = 2e-8
+"""Share of what the rule before has in all below which a pair is no component; moments have it."""
+
+# Of the first rule, which only judges, and those that may be kept: nodes a panel, nats of the noise that a
+# panel over N and over S spans where most of the mass is, nats below the likeliest noise that are left out,
+# standard deviations of a sum given the parameter between two nodes, and a share of what N's poles allow.
+# The third and fourth are for cells in which few nodes stand for much, or rules differ.
+RULES = (
+    (3, 1.75, 2.5, 16.0, 1.5, 1.0),
+    (4, 2.4, 3.0, 20.0, 1.8, 1.0),
+    (4, 1.7, 2.1, 20.0, 1.25, 0.65),
+    (4, 0.8, 0.9, 22.0, 0.6, 0.25),
+)
+TOLERANCE = 1.5e-3
+"""By how much two rules may differ, in standard deviations, logs of them, and log evidence."""
+DEEP = 4.0
+"""Nats below the likeliest noise, of posterior mean: panels are chosen by the noise."""
+COARSE = 0.007
+"""Weight of a component, or of an N, by the squared share of its variance that is what nodes stand for."""
+
+
+@inner
+def _log_rising(c: float, x: float, log_gamma_c: float) -> float:
+    """Log of (c)_x / x!, of real x >= 0."""
+    if c == 1.0:
+        return 0.0
+    delta = c - 1.0
+    middle = x + 0.5 * c
+    half = 0.5 * delta
+    if middle < 6.0 + 4.0 * abs(half):
+        return math.lgamma(c + x) - math.lgamma(x + 1.0) - log_gamma_c
+    # DLMF 5.11.8 at w + 1/2 + t and w + 1/2 - t, w the middle: Bernoulli polynomials of odd degree are left.
+    square = 1.0 / (middle * middle)
+    t2 = half * half
+    series = (t2 - 0.25) / 3.0
+    series += square * ((t2 - 5.0 / 6.0) * t2 + 7.0 / 48.0) / 10.0
+    series += square * square * (((t2 - 1.75) * t2 + 49.0 / 48.0) * t2 - 31.0 / 192.0) / 21.0
+    return delta * math.log(middle) - half * square * series - log_gamma_c
+
+
+@inner
+def _tilted(length: float, slope: float, away: float) -> tuple[float, float, float]:
+    """Mean, from the middle, variance and mass of so many integers whose log weights have a slope.
+
+    The mass is over that of as many with the weight of a node, from which the middle is ``away``.
+    """
+    if length <= 1.0:
+        return 0.0, 0.0, 1.0
+    # L(u) = coth u - 1 / u to 3 %, and L' = 1 - L^2 - 2 L / u of it.
+    half = 0.5 * math.sqrt(length * length - 1.0)
+    u = slope * half
+    by_u = 1.0 / (1.0 + math.sqrt(4.0 + u * u))
+    mean = u * by_u
+    # sinh u / u, and exp z, by their series: where these are far off there is next to no weight.
+    z, square = slope * away, u * u
+    mass = (1.0 + square * (1.0 + square / 20.0) / 6.0) * max(1.0 + z * (1.0 + z * (0.5 + z / 6.0)), 0.0)
+    return mean * half, max(1.0 - mean * mean - 2.0 * by_u, 0.0) * half * half, mass
+
+
+@inner
+def _sum_up(
+    values: Floats, reaches: Floats, rates: Floats, most: float, prior: Floats, n_prior: Floats,
+    line: int, update: Floats, rule: Floats, scratch: Floats, list_of_n: Floats, list_of_total: Floats,
+    known: float, store: bool, pairs: Floats, answer: Floats,
+) -> int:  # fmt: skip
+    """Sum over pairs; how many are stored, or -1.
+
+    ``answer``: mean, sd, log evidence, largest N, depth and coarseness. Depth is the mean of how many nats
+    the noise is below where it is likeliest; coarseness is as in ``COARSE``, of an N with all of its S;
+    ``known`` is about the log evidence.
+    """
+    count = len(values)
+    kinks, of_kinks, falls = scratch[0], scratch[1], scratch[2]
+    offset, weight, bends, prior_bends, state = scratch[3], scratch[4], scratch[5], scratch[6], scratch[7]
+    a, b = prior[0], prior[1]
+    points = rule[0]
+    bends[0], bends[1] = 1.0, rule[5] * min(_BEND, 2.0 * _LOG_BEND / (a + b + n_prior[1]))
+    bends[2] = math.inf
+    number = nodes_of_n(
+        values, reaches, rates, n_prior[2:], most, rule, bends, kinks, of_kinks, falls, scratch[8], list_of_n,
+        offset, weight, state,
+    )  # fmt: skip
+    if number < 0:
+        return -1
+    least = state[0]
+    prior_bends[0], prior_bends[1] = min(a, 1.0), min(_BEND, _LOG_BEND / max(abs(a - 1.0), 1.0))
+    prior_bends[2], prior_bends[3] = min(b, 1.0), min(_BEND, _LOG_BEND / max(abs(b - 1.0), 1.0))
+    # A flat prior has no poles.
+    if a == 1.0:
+        prior_bends[1] = math.inf
+    if b == 1.0:
+        prior_bends[3] = math.inf
+    prior_bends[4] = rule[4] * points
+    whole, first, second, depth = 0.0, 0.0, 0.0, 0.0
+    largest_n, coarsest = 0.0, 0.0
+    pair, least_weight = 0, 0.0
+    top_weight = -math.inf
+    reference, centre = math.nan, 0.0
+    if n_prior[2] == 0.0:
+        # No records have the sum 0 for certain.
+        distance = 0.0
+        for i in range(count):
+            distance += rates[i] * abs(values[i])
+        if distance - least <= rule[3]:
+            one, two = coordinates(update, 0.0, 0.0)
+            mean, variance = mean_and_variance(line, one, two)
+            reference, centre = n_prior[0] - distance, mean
+            least_weight = _KEPT * math.exp(min(known - reference, 600.0))
+            whole, second, depth = 1.0, variance, distance - least
+            if store:
+                pairs[0, 0], pairs[0, 1], pairs[0, 2] = 0.0, 0.0, 1.0
+                pairs[0, 3], pairs[0, 4] = math.log(one / two), 0.0
+                pairs[0, 5] = width_squared(line, one, two)
+                pair = 1
+    for i in range(number):
+        n, of_node = list_of_n[i, 0], list_of_n[i, 1]
+        top = most * n
+        set_kinks(values, reaches, rates, n, kinks, of_kinks, falls)
+        at_least = least_distance(kinks, falls, count, top)
+        if at_least - least > rule[3] + 2.0:
+            continue
+        constant = n_prior[0] + math.log(of_node) - _log_rising(a + b, top, prior[5])
+        if n_prior[1] > 0.0:
+            constant -= math.log1p(n)
+        inner_number = nodes_of_total(
+            count, kinks, of_kinks, falls, n, top, at_least, at_least - least, rule, prior_bends,
+            list_of_total, offset, weight,
+        )  # fmt: skip
+        if inner_number < 0:
+            return -1
+        row = 0.0
+        row_pairs, row_centre, row_square, row_along, row_across = 0.0, 0.0, 0.0, 0.0, 0.0
+        n_away, n_length = list_of_n[i, 2] - n, list_of_n[i, 3]
+        for j in range(inner_number):
+            total = max(list_of_total[j, 0], 0.0)
+            distance = distance_of(kinks, falls, count, total)
+            log_weight = constant - distance
+            if a != 1.0:
+                log_weight += _log_rising(a, total, prior[3])
+            if b != 1.0:
+                log_weight += _log_rising(b, max(top - total, 0.0), prior[4])
+            if math.isnan(reference):
+                reference = log_weight
+                one, two = coordinates(update, n, total)
+                centre, variance = mean_and_variance(line, one, two)
+                least_weight = _KEPT * math.exp(min(known - reference, 600.0))
+            if log_weight < top_weight - rule[3] - 8.0:
+                continue
+            top_weight = max(top_weight, log_weight)
+            if log_weight - reference > 600.0:
+                return -1
+            w = math.exp(log_weight - reference) * list_of_total[j, 1]
+            one, two = coordinates(update, n, total)
+            mean, variance = mean_and_variance(line, one, two)
+            away = mean - centre
+            row += w
+            first += w * away
+            second += w * (away * away + variance)
+            depth += w * (distance - least)
+            if store and w > least_weight:
+                if pair >= pairs.shape[0]:
+                    return -1
+                # What the node stands for: S moves with N as the kinks do between which it lies.
+                length, share = list_of_total[j, 3], list_of_total[j, 4]
+                along, across = 0.0, 0.0
+                if length > 1.0 or n_length > 1.0:
+                    along, across = slopes(
+                        count, kinks, of_kinks, falls, n, total, top, share, most, a, b, n_prior[1]
+                    )
+                n_shift, n_spread, n_mass = _tilted(n_length, across, n_away)
+                shift, spread, mass = _tilted(length, along, list_of_total[j, 2] - list_of_total[j, 0])
+                # Over N the piece gets longer as well: by 1 + g x, x from the node.
+                n_shift += n_away
+                growth = list_of_total[j, 5]
+                longer = max(1.0 + growth * n_shift, 0.1)
+                n_shift += growth * n_spread / longer
+                w *= n_mass * mass * longer
+                shift += list_of_total[j, 2] + share * n_shift
+                pairs[pair, 0], pairs[pair, 1], pairs[pair, 2] = n + n_shift, shift, w
+                one, two = coordinates(update, n + n_shift, shift)
+                if not (shift >= 0.0 and one > 0.0 and two > 0.0):
+                    pairs[pair, 0], pairs[pair, 1] = n, total
+                    one, two = coordinates(update, n, total)
+                by_one, by_two = 1.0 / one, 1.0 / two
+                pairs[pair, 3] = math.log(one * by_two)
+                # d log(one / two) for a step of S, and for one of N along with S.
+                of_total = update[2] * by_one - update[5] * by_two
+                of_both = share * of_total + update[1] * by_one - update[4] * by_two
+                pairs[pair, 4] = of_total * of_total * spread + of_both * of_both * n_spread
+                pairs[pair, 5] = by_one + by_two if line == BETA else by_one
+                if n_length > 1.0:
+                    place = pairs[pair, 3]
+                    row_pairs += w
+                    row_centre += w * place
+                    row_square += w * place * place
+                    row_along += w * (pairs[pair, 4] + pairs[pair, 5])
+                    row_across += w * of_both * of_both * n_spread
+                pair += 1
+        if row_across > 0.0:
+            spread = max(row_square - row_centre * row_centre / row_pairs, 0.0)
+            coarse = row_across / (row_along + spread)
+            coarsest = max(coarsest, row_pairs * coarse * coarse)
+        whole += row
+        if row > 0.0:
+            largest_n = max(largest_n, n)
+    if not 0.0 < whole < math.inf:
+        return -1
+    first /= whole
+    answer[0] = centre + first
+    answer[1] = math.sqrt(max(second / whole - first * first, 0.0))
+    answer[2] = reference + math.log(whole)
+    answer[3] = largest_n
+    answer[4] = depth / whole
+    answer[5] = coarsest / whole
+    return pair
+
+
+@inner
+def difference(first: Floats, second: Floats) -> float:
+    """By how much two answers differ; not a number where one is none."""
+    by_mean = abs(second[0] - first[0]) / second[1]
+    by_sd = abs(math.log(second[1] / first[1]))
+    return float(max(by_mean, by_sd, abs(second[2] - first[2])))
+
+
+@inner
+def _coarseness(merged: Floats, count: int) -> float:
+    """Of the coarsest component."""
+    coarsest = 0.0
+    for i in range(count):
+        coarsest = max(coarsest, merged[i, 5])
+    return coarsest
+
+
+def _resolve(
+    values: Floats, reaches: Floats, rates: Floats, most: float, prior: Floats, n_prior: Floats,
+    line: int, update: Floats, rules: Floats, answers: Floats, counts: Integers, merged: Floats,
+) -> None:  # fmt: skip
+    """Resolve every cell: what the last two rules say, (n_cells, 2, 6), and merged pairs of the last.
+
+    Rules follow each other until two agree and the last is not coarse. Counts are -1 where none is so.
+    """
+    pairs, scratch = np.empty((MOST_PAIRS, 6)), np.empty((9, 128))
+    list_of_n, list_of_total = np.empty((MOST_NODES, COLUMNS)), np.empty((MOST_NODES, COLUMNS))
+    keys, table = np.empty((MOST_PAIRS, 2), np.int64), np.empty(1 << 16, np.int64)
+    for cell in range(len(values)):
+        counts[cell] = -1
+        for rule in range(len(rules)):
+            answers[cell, 0] = answers[cell, 1]
+            number = _sum_up(
+                values[cell], reaches, rates, most, prior, n_prior, line, update, rules[rule], scratch,
+                list_of_n, list_of_total, answers[cell, 0, 2] if rule > 0 else -math.inf, rule > 0, pairs,
+                answers[cell, 1],
+            )  # fmt: skip
+            if number < 0 or answers[cell, 1, 4] > DEEP:
+                break
+            # A comparison with what is no number is false.
+            if rule == 0 or not difference(answers[cell, 0], answers[cell, 1]) <= TOLERANCE:
+                continue
+            fineness = _FINENESS if number > _FEW else _FINELY
+            count = merge(pairs, number, fineness, NEGLIGIBLE, table, keys, merged[cell])
+            if count < 0:
+                break
+            # Where nodes are few their pieces are of a kind, and finer rules cost little.
+            limit = COARSE * min(number / _SEVERAL, 1.0)
+            if max(_coarseness(merged[cell], count), answers[cell, 1, 5]) <= limit:
+                counts[cell] = count
+                break
+
+
+_ARRAY = types.Array(types.float64, 1, "C")
+_TABLE, _CUBE = types.Array(types.float64, 2, "C"), types.Array(types.float64, 3, "C")
+_SIGNATURE = types.void(
+    _TABLE, _ARRAY, _ARRAY, types.float64, _ARRAY, _ARRAY, types.int64, _ARRAY, _TABLE, _CUBE,
+    types.Array(types.int64, 1, "C"), _CUBE,
+)  # fmt: skip
+
+
+def _compiled() -> Any:
+    options: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
+    try:
+        return numba.njit(_SIGNATURE, cache=True, **options)(_resolve)
+    except (RuntimeError, OSError):  # a folder that cannot be written
+        return numba.njit(_SIGNATURE, **options)(_resolve)
+
+
+resolve = _compiled()
