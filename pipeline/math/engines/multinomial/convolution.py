@@ -249,16 +249,23 @@ class CountSums:
     size: int
 
     @classmethod
-    def of(cls, counts: noisy_counts.NoisyCounts, tilt: Floats) -> Self:
-        """Build the tables of every cell at its tilt."""
+    def of(
+        cls,
+        counts: noisy_counts.NoisyCounts,
+        tilt: Floats,
+        *,
+        nats: float = noisy_counts.NATS,
+        most_points: int = MAX_GRID,
+    ) -> Self:
+        """Build the tables of every cell at its tilt: rows down to some nats below their peaks, so many points."""
         from scipy.fft import next_fast_len, rfft
 
         shape = counts.shape
         weights = noisy_counts.rows_of(counts, tilt)
-        low, high = weights.window()
+        low, high = weights.window(nats)
         # The FFT is as long as the sum spreads, not as all rows together.
-        span = _span_of_sum(weights, low, high, shape)
-        step = noisy_counts.block_step(span, MAX_GRID)
+        span = _span_of_sum(weights, low, high, shape, nats)
+        step = noisy_counts.block_step(span, most_points)
         row_step = np.repeat(step, shape[1])
         edges = weights.blocks(
             low, high, np.minimum(row_step, noisy_counts.block_step(high - low + 1.0, TABLE_BLOCKS))
@@ -460,7 +467,7 @@ class PosteriorOfN:
 
 
 def _span_of_sum(
-    weights: noisy_counts.CountWeights, low: Floats, high: Floats, shape: tuple[int, ...]
+    weights: noisy_counts.CountWeights, low: Floats, high: Floats, shape: tuple[int, ...], nats: float
 ) -> Floats:
     """How far the sum of the rows spreads: all of them, or Bernstein's bound where that is less."""
     edges = weights.blocks(low, high, noisy_counts.block_step(high - low + 1.0, 96))
@@ -469,7 +476,7 @@ def _span_of_sum(
     variance = np.sum((nodes - mean) ** 2 * mass, axis=1).reshape(shape)
     width = (high - low + 1.0).reshape(shape)
     # Bernstein: P(|sum - mean| > x) <= 2 e^(-x^2 / 2 (V + w x / 3)) for terms within w.
-    bernstein = 2.0 * (np.max(width, axis=1) + np.sqrt(2.0 * noisy_counts.NATS * np.sum(variance, axis=1)))
+    bernstein = 2.0 * (np.max(width, axis=1) + np.sqrt(2.0 * nats * np.sum(variance, axis=1)))
     span: Floats = np.minimum(np.sum(width, axis=1), bernstein)
     return span
 

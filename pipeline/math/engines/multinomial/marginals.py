@@ -1,0 +1,237 @@
+r"""Quantiles and densities of category probabilities from their law, without draws, each with its error.
+
+Model as in ``count_posterior``: a category's probability is a mixture of betas over pairs of its count and the sum
+of the others (``count_pairs``), whose distribution function is tabulated (``marginal_table``). Where the posterior of
+N reaches beyond what one tilt resolves, as in ``count_posterior``, pairs are those of several pieces of its range,
+
+.. math:: P(m, R \mid y) = \sum_i P(N \in I_i \mid y) \, P(m, R \mid y, N \in I_i) \qquad (1)
+
+Error. Two rules are compared: panels as they are, and ``_COARSER`` times as wide. What the distribution function
+differs by at most is stated, no less than by what the table's own mean and standard deviation are off:
+
+.. math:: \epsilon = \max\left(\max_z |F(z) - F'(z)|, \; \phi(0) \frac{|\Delta \mu|}{\sigma}, \;
+    \phi(1) \frac{|\Delta \sigma|}{\sigma}\right) \qquad (2)
+
+with mean and standard deviation known to 1e-6 from the engine: a normal distribution with these errors is off by as
+much. (2) is an estimate and no bound; random cells hold it. Rows of which it exceeds ``TOLERANCE`` are worked out by
+all pairs, one by one.
+
+======= ============== ==================================== ========================= ====
+symbol  in the code    meaning                              shape                     unit
+======= ============== ==================================== ========================= ====
+w       ``weight``     posterior probability of a pair      (n_pairs,)                none
+eps     ``error``      error of a distribution function     (n_cells, n_categories)   none
+======= ============== ==================================== ========================= ====
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+
+from suffice.pipeline.math.engines.multinomial import noisy_counts
+from suffice.pipeline.math.engines.multinomial.convolution import CountSums
+from suffice.pipeline.math.engines.multinomial.count_pairs import (
+    MOST_POINTS,
+    NATS_LEFT_OUT,
+    Pairs,
+    links_are_level,
+    pairs_by_rules,
+)
+from suffice.pipeline.math.engines.multinomial.marginal_table import NODES, Grid, MarginalTable, Padded, densities
+from suffice.pipeline.math.priors.record_count import Fixed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from suffice.typing import Cells, Floats, Mask, Rows
+
+TOLERANCE = 5e-3
+"""Error of a distribution function up to which a table is taken."""
+_COARSER = 1.4
+_AT_ONCE, _NUMBERS, _TILTS = 2**18, 2**18, 2**12
+"""Points of grids, and parts times nodes, that are worked with at a time."""
+_MOST_ROUNDS = 12
+_NEGLIGIBLE = np.log(1e-6)
+"""Log of the weight, beside the highest, of an N beyond what is resolved that becomes a piece of its own."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mixtures:
+    """Pairs of many rows, and where those of every row begin, (n_rows + 1,)."""
+
+    pairs: Pairs
+    first: Rows
+
+    @classmethod
+    def of(cls, pieces: Sequence[tuple[Rows, Pairs, Floats]], rows: int) -> Self:
+        """Join the pairs of pieces: rows, pairs and the log evidence of every row."""
+        if len(pieces) == 1:
+            ((_, pairs, _),) = pieces
+        else:
+            top = np.full(rows, -np.inf)
+            for row, _, log_evidence in pieces:
+                np.maximum.at(top, row, log_evidence)
+            # (1), but for the sum of the weights.
+            columns = [
+                (row[each.row], each.a, each.b, each.weight * np.exp(log_evidence - top[row])[each.row])
+                for row, each, log_evidence in pieces
+            ]
+            row, a, b, weight = map(np.concatenate, zip(*columns, strict=True))
+            order = np.argsort(row, kind="stable")
+            pairs = Pairs.of(row[order], a[order], b[order], weight[order])
+        return cls(pairs=pairs, first=np.searchsorted(pairs.row, np.arange(rows + 1)))
+
+    def take(self, rows: Rows) -> Padded:
+        """The mixtures of some rows."""
+        number = self.first[rows + 1] - self.first[rows]
+        place = np.arange(int(np.max(number)))
+        index = self.first[rows][:, None] + np.minimum(place, number[:, None] - 1)
+        weight = np.where(place < number[:, None], self.pairs.weight[index], 0.0)
+        return Padded(a=self.pairs.a[index], b=self.pairs.b[index], weight=weight)
+
+    def groups(self, has_foot: Mask) -> Iterator[Rows]:
+        """Rows with as many panels and about as many pairs, so many that all nodes fit into memory together."""
+        number = np.diff(self.first)
+        for panels, chosen in ((2, ~has_foot), (4, has_foot)):
+            order = np.flatnonzero(chosen)
+            order = order[np.argsort(number[order], kind="stable")]
+            start = 0
+            while start < len(order):
+                most = 1.4 * number[order[start]] + 8.0
+                stop = int(np.searchsorted(number[order], most, side="right"))
+                stop = min(stop, start + max(1, int(_NUMBERS // (most * panels * NODES))))
+                yield order[start:stop]
+                start = stop
+
+
+def marginal_quantiles(
+    counts: noisy_counts.NoisyCounts, mean: Floats, sd: Floats, q: Sequence[float]
+) -> tuple[Floats, Floats]:
+    """Quantiles of every probability, (n_cells, n_categories, n_q), and the error (2) of their levels.
+
+    Parameters
+    ----------
+    counts : NoisyCounts
+        Of two categories or more.
+    mean, sd : ndarray of shape (n_cells, n_categories), float64
+        Of the probabilities.
+    q : sequence of float, in (0, 1)
+    """
+    values, error = np.empty((*counts.shape, len(q))), np.empty(counts.shape)
+    categories = counts.shape[1]
+    for cells, fine, coarse in _pairs_of_cells(counts, (1.0, _COARSER)):
+        rows = len(cells) * categories
+        of_rows, off = np.empty((rows, len(q))), np.empty(rows)
+        given = counts.take(cells)
+        centre, spread, kink = mean[cells].ravel(), sd[cells].ravel(), _kinks(given, mean[cells])
+        powers = _powers(given)
+        grids = Grid.of(fine.pairs, kink)
+        for group in fine.groups(np.any(grids.reaches, axis=1)):
+            grid = grids.take(group)
+            z, _ = grid.line(grid.at())
+            line, thin = _on_line(fine.take(group), z, grid), z[:, :, ::2]
+            table = MarginalTable.of(grid, line, powers[group])
+            # Rules are compared at every other node, which are nodes of a rule themselves.
+            fewer, other = (
+                MarginalTable.of(grid, each, powers[group]).below
+                for each in (line[:, :, ::2], _on_line(coarse.take(group), thin, grid))
+            )
+            of_rows[group] = table.quantiles(q)
+            difference = np.max(np.abs(fewer - other), axis=(1, 2))
+            table_mean, table_sd = table.moments()
+            off[group] = np.maximum.reduce(
+                [
+                    difference,
+                    # (2): phi(0) = 0.399, phi(1) = 0.242.
+                    0.399 * np.abs(table_mean - centre[group]) / spread[group],
+                    0.242 * np.abs(table_sd / spread[group] - 1.0),
+                ]
+            )
+        values[cells], error[cells] = of_rows.reshape(len(cells), categories, -1), off.reshape(len(cells), -1)
+    return values, error
+
+
+def _on_line(parts: Padded, z: Floats, grid: Grid) -> Floats:
+    """Densities on the line, shaped as the nodes z."""
+    return densities(parts, z.reshape(len(z), -1), grid.reference).reshape(z.shape)
+
+
+def _kinks(counts: noisy_counts.NoisyCounts, mean: Floats) -> Floats:
+    """Probabilities (n_rows,) at which counts are what the first release has."""
+    noisy = np.maximum(counts.totals.by_release[:, 0], 0.0)
+    a = counts.concentration + noisy
+    total = np.maximum(np.sum(noisy, axis=1, keepdims=True), a)
+    share = a / (total + counts.total_concentration)
+    # Far from the mean there is no kink worth a panel's end.
+    return np.where(np.abs(share - mean) < 0.5 * np.minimum(mean, 1.0 - mean), share, mean).ravel()
+
+
+def _powers(counts: noisy_counts.NoisyCounts) -> Floats:
+    """The prior's concentrations of a category and of all others, (n_rows, 2)."""
+    concentration = counts.concentration
+    each = np.stack([concentration, counts.total_concentration - concentration], axis=1)
+    return np.tile(each, (counts.totals.n_cells, 1))
+
+
+def _pairs_of_cells(
+    counts: noisy_counts.NoisyCounts, coarseness: Sequence[float]
+) -> Iterator[tuple[Cells, *tuple[Mixtures, ...]]]:
+    """Pairs of consecutive cells, by one rule after the other."""
+    cells, categories = counts.shape
+    scale = float(np.max(1.0 / counts.rates))
+    points = min(4.0 * NATS_LEFT_OUT * scale * np.sqrt(categories) + 64.0, 2.0 * MOST_POINTS)
+    at_once = max(1, int(_AT_ONCE // (points * categories)))
+    tilt = np.concatenate([noisy_counts.balanced_tilt(counts.take(each)) for each in _in_turn(cells, _TILTS // categories)])
+    for batch in _in_turn(cells, at_once):
+        pieces = list(_pieces(counts.take(batch), tilt[batch], coarseness))
+        yield (
+            batch,
+            *(
+                Mixtures.of([(rows, pairs[rule], evidence) for rows, pairs, evidence in pieces], len(batch) * categories)
+                for rule in range(len(coarseness))
+            ),
+        )
+
+
+def _in_turn(cells: int, at_once: int) -> list[Cells]:
+    """Consecutive cells, so many at a time."""
+    step = max(1, at_once)
+    return [np.arange(start, min(start + step, cells)) for start in range(0, cells, step)]
+
+
+def _pieces(
+    counts: noisy_counts.NoisyCounts, tilt: Floats, coarseness: Sequence[float]
+) -> Iterator[tuple[Rows, list[Pairs], Floats]]:
+    """Rows of pieces of the range of N, their pairs by every rule, and their log evidence."""
+    categories = counts.shape[1]
+    todo, support = np.arange(counts.totals.n_cells), counts.support
+    best = np.full(counts.totals.n_cells, -np.inf)
+    for _round in range(_MOST_ROUNDS):
+        part = counts.take(todo, support)
+        if _round:
+            tilt = noisy_counts.balanced_tilt(part)
+        sums = CountSums.of(part, tilt, nats=NATS_LEFT_OUT, most_points=MOST_POINTS)
+        rows = (todo[:, None] * categories + np.arange(categories)).ravel()
+        if isinstance(counts.n_prior, Fixed) or (_round == 0 and np.all(links_are_level(sums))):
+            yield rows, pairs_by_rules(sums, None, coarseness), np.zeros(len(rows))
+            return
+        of_n = sums.posterior_of_n()
+        np.maximum.at(best, todo, of_n.log_peak)
+        evidence = np.repeat(of_n.log_evidence, categories)
+        yield rows, pairs_by_rules(sums, of_n, coarseness), evidence
+        low, high = support.T
+        below, above = (
+            log_end > best[todo] + _NEGLIGIBLE for log_end in (of_n.log_first, of_n.log_last)
+        )
+        support = np.concatenate(
+            [
+                np.stack([low, of_n.first - 1.0], axis=1)[below],
+                np.stack([of_n.last + 1.0, high], axis=1)[above],
+            ]
+        )
+        todo = np.concatenate([todo[below], todo[above]])
+        if not todo.size:
+            return
