@@ -55,16 +55,14 @@ if TYPE_CHECKING:
 
 WIDTH = 3.2
 """Widths of a beta that a block spans; a panel of sums spans half as many."""
-NATS_LEFT_OUT = 16.0
-"""How far below its peak a row's weight may fall before it is left out."""
-MOST_POINTS = 2**11
-"""Points of the grid of a sum."""
 _RARE = 3e-7
 _HOPELESS = 1e-12
 """Probability, relative to the likeliest, below which a node or a pair is left out; before links are known."""
 _MOST_PANELS = 40
 _LOG_WIDTH = 1.4
 """Where a link is not level, the most that a panel spans in log N, times the root of A."""
+_ALONE = 0.95
+"""Width of panels, in the root of a count, below which 0 and 1 are not in one."""
 _TAIL, _LEVEL, _STEEP = 6.0, 0.5, 4.0
 """Standard deviations of N within which a link may bend by so many nats: not to count, or not to need more panels."""
 _SHARE = 0.5
@@ -115,7 +113,9 @@ class Spreads:
         cells, categories = sums.mean.shape
         alpha = sums.counts.concentration
         mean = sums.mean
-        variance = np.sum((sums.nodes - mean.reshape(-1, 1)) ** 2 * sums.mass, axis=1).reshape(cells, categories)
+        variance = np.sum((sums.nodes - mean.reshape(-1, 1)) ** 2 * sums.mass, axis=1).reshape(
+            cells, categories
+        )
         rest = np.maximum(np.sum(mean, axis=1, keepdims=True) - mean, 0.0)
         a, b = alpha + mean, np.sum(alpha) - alpha + rest
         of_count = np.sqrt(variance) / a
@@ -166,6 +166,11 @@ def pairs_by_rules(sums: CountSums, of_n: PosteriorOfN | None, coarseness: Seque
     beyond = sums.counts.total_concentration - alpha
     of_count = WIDTH / 4.0 * spreads.resolution_of_count * np.sqrt(spreads.a)
     of_rest = WIDTH / 4.0 * spreads.resolution_of_rest * np.sqrt(spreads.b)
+    # A count of 0 stands alone where the prior has a spike there: no spread makes betas of 0 and 1 alike.
+    of_count, of_rest = (
+        np.where(prior < 1.0, np.minimum(width, _ALONE), width)
+        for prior, width in ((alpha, of_count), (beyond, of_rest))
+    )
     per_log = np.zeros(len(alpha))
     if isinstance(sums.counts.n_prior, Fixed):
         n = float(sums.counts.n_prior.support[0])
@@ -199,6 +204,35 @@ def pairs_by_rules(sums: CountSums, of_n: PosteriorOfN | None, coarseness: Seque
         counts = condensed(counts, each * of_count, per_log / each)
         others = condensed(others, each * of_rest, per_log / each)
         rules.append(_pairs(sums, counts.over(given_count), others.over(given_rest), alpha, beyond))
+    return rules
+
+
+def pairs_of_known_sum(counts: noisy_counts.NoisyCounts, coarseness: Sequence[float]) -> list[Pairs]:
+    """Pairs of both of two counts whose sum is known, by rules as in ``pairs_by_rules``."""
+    weights = noisy_counts.pair_rows(counts)
+    value, mass, _ = noisy_counts.masses(weights, noisy_counts.pair_blocks(weights))
+    n, (alpha, beyond) = weights.n, counts.concentration
+    mean = np.sum(value * mass, axis=1)
+    # (2), in the root of the first count; in that of the second where it is the lesser one.
+    a, b = alpha + mean, beyond + np.maximum(n - mean, 0.0)
+    width = WIDTH / 4.0 * np.sqrt(np.minimum(a, b)) * np.sqrt(1.0 / a + 1.0 / b)
+    width = np.minimum(width, _ALONE) if min(alpha, beyond) < 1.0 else width
+    swapped = a > b
+    nodes = Nodes(value=np.where(swapped[:, None], n[:, None] - value, value), mass=mass)
+    rules = []
+    for each in coarseness:
+        nodes = condensed(nodes, each * width, np.zeros(len(n)))
+        cell, place = np.nonzero(nodes.mass)
+        first = nodes.value[cell, place]
+        first = np.clip(np.where(swapped[cell], n[cell] - first, first), 0.0, n[cell])
+        second = n[cell] - first
+        row = np.concatenate([2 * cell, 2 * cell + 1])
+        order = np.argsort(row, kind="stable")
+        a, b = (
+            np.concatenate(each)[order]
+            for each in ((alpha + first, beyond + second), (beyond + second, alpha + first))
+        )
+        rules.append(Pairs.of(row[order], a, b, np.tile(nodes.mass[cell, place], 2)[order]))
     return rules
 
 
@@ -251,7 +285,9 @@ def condensed(nodes: Nodes, width: Floats, per_log: Floats) -> Nodes:
     span = np.max(np.where(used, place, -np.inf), axis=1, keepdims=True) - low
     each = np.clip(np.ceil(span), 1.0, _MOST_PANELS)
     rows, panels = len(value), int(np.max(each))
-    place = np.clip((place - low) * (each * (1.0 - 1e-12) / np.maximum(span, 1e-12)), 0.0, each - 1.0).astype(np.int64)
+    place = np.clip((place - low) * (each * (1.0 - 1e-12) / np.maximum(span, 1e-12)), 0.0, each - 1.0).astype(
+        np.int64
+    )
     place += np.arange(rows)[:, None] * panels
     flat = place.ravel()
 
@@ -273,7 +309,9 @@ def condensed(nodes: Nodes, width: Floats, per_log: Floats) -> Nodes:
     share = 0.5 + skew / (4.0 * root)
     alone = sd <= 0.0
     share = np.where(alone, 1.0, share)
-    return Nodes(value=np.maximum(nodes, 0.0), mass=np.concatenate([whole * share, whole * (1.0 - share)], axis=1))
+    return Nodes(
+        value=np.maximum(nodes, 0.0), mass=np.concatenate([whole * share, whole * (1.0 - share)], axis=1)
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -58,7 +58,7 @@ _NEWTON_STEPS = 4
 _LARGE, _LEAST = 12.0, -90.0
 
 
-@functools.lru_cache(maxsize=2)
+@functools.lru_cache(maxsize=8)
 def _rule(nodes: int = NODES) -> tuple[Floats, Floats]:
     """Chebyshev points on 0..1, and the matrix that integrates a polynomial through them from 0 to each."""
     from numpy.polynomial import chebyshev
@@ -151,19 +151,26 @@ class Grid:
         return z, slope
 
 
-def densities(parts: Padded, z: Floats, reference: Floats) -> Floats:
-    """Densities on the line at positions z (n_rows, n), by (2)."""
+def densities(parts: Padded, z: Floats, reference: Floats, work: Floats) -> Floats:
+    """Densities on the line at positions z (n_rows, n), by (2); `work` is room for numbers, at least for z."""
     r = reference[:, None]
     with np.errstate(over="ignore"):
         delta = z - (np.log(r) - np.log1p(-r))
         log_p = -np.log1p((1.0 - r) * np.expm1(-delta))
         log_q = -np.log1p(r * np.expm1(delta))
-    # (2): of all parts at all positions at once.
-    exponent = np.matmul(parts.matrix(reference), np.stack([log_p, log_q, np.ones_like(z)], axis=1))
-    # Smaller exponentials take several times as long, and are nothing.
-    np.maximum(exponent, _LEAST, out=exponent)
-    np.exp(exponent, out=exponent)
-    result: Floats = np.sum(exponent, axis=1)
+    matrix, positions = parts.matrix(reference), np.stack([log_p, log_q, np.ones_like(z)], axis=1)
+    result = np.zeros_like(z)
+    step = max(1, work.size // z.size)
+    for start in range(0, matrix.shape[1], step):
+        part = matrix[:, start : start + step]
+        shape = (len(z), part.shape[1], z.shape[1])
+        exponent = work[: part.shape[1] * z.size].reshape(shape)
+        # (2): of many parts at all positions at once.
+        np.matmul(part, positions, out=exponent)
+        # Smaller exponentials take several times as long, and are nothing.
+        np.maximum(exponent, _LEAST, out=exponent)
+        np.exp(exponent, out=exponent)
+        result += np.sum(exponent, axis=1)
     return result
 
 
@@ -176,7 +183,9 @@ def _heights(concentration: Floats) -> Floats:
         return heights
     inverse = 1.0 / concentration
     # Stirling's series, DLMF 5.11.1: the next term is below 2e-12 from 12 on.
-    series = inverse * (1.0 / 12.0 - inverse**2 * (1.0 / 360.0 - inverse**2 * (1.0 / 1260.0 - inverse**2 / 1680.0)))
+    series = inverse * (
+        1.0 / 12.0 - inverse**2 * (1.0 / 360.0 - inverse**2 * (1.0 / 1260.0 - inverse**2 / 1680.0))
+    )
     return 0.5 * np.log(concentration / (2.0 * np.pi)) - series
 
 
@@ -274,7 +283,9 @@ class MarginalTable:
         index = np.clip(index - 1, 0, below.shape[1] - 2)
         index -= index % NODES == NODES - 1
         start, first, last = (np.take_along_axis(each, index, axis=1) for each in (at, below, below[:, 1:]))
-        width, rise, fall = (np.take_along_axis(each, index, axis=1) for each in (length, density, density[:, 1:]))
+        width, rise, fall = (
+            np.take_along_axis(each, index, axis=1) for each in (length, density, density[:, 1:])
+        )
         # Hermite's cubic through F and f at both ends of the interval.
         gap = np.maximum(last - first, 1e-300)
         rise, fall, wanted = rise * width / gap, fall * width / gap, (levels - first) / gap

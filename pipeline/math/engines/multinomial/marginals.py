@@ -31,16 +31,23 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
+from suffice.errors import PriorError
+from suffice.pipeline.math.distributions.distribution import Line
 from suffice.pipeline.math.engines.multinomial import noisy_counts
 from suffice.pipeline.math.engines.multinomial.convolution import CountSums
 from suffice.pipeline.math.engines.multinomial.count_pairs import (
-    MOST_POINTS,
-    NATS_LEFT_OUT,
     Pairs,
     links_are_level,
     pairs_by_rules,
+    pairs_of_known_sum,
 )
-from suffice.pipeline.math.engines.multinomial.marginal_table import NODES, Grid, MarginalTable, Padded, densities
+from suffice.pipeline.math.engines.multinomial.marginal_table import (
+    NODES,
+    Grid,
+    MarginalTable,
+    Padded,
+    densities,
+)
 from suffice.pipeline.math.priors.record_count import Fixed
 
 if TYPE_CHECKING:
@@ -50,8 +57,37 @@ if TYPE_CHECKING:
 
 TOLERANCE = 5e-3
 """Error of a distribution function up to which a table is taken."""
-_COARSER = 1.4
-_AT_ONCE, _NUMBERS, _TILTS = 2**18, 2**18, 2**12
+_FEWEST = 1e-3
+"""The least error that is stated: of what is left out, and of cubics between nodes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """How fine pairs are.
+
+    Attributes
+    ----------
+    coarseness : tuple of float
+        How wide panels are, beside ``count_pairs.WIDTH``: of the rule, and of the one that it is compared with.
+    nats : float
+        How far below their peaks rows end.
+    points : int
+        Points of the grid of a sum.
+    """
+
+    coarseness: tuple[float, ...]
+    nats: float
+    points: int
+
+
+RULES = (
+    Rule(coarseness=(1.0, 1.4), nats=16.0, points=2**11),
+    Rule(coarseness=(0.6, 0.8), nats=25.0, points=2**15),
+)
+"""The second is for cells that the first one does not settle."""
+_SMOOTH = Rule(coarseness=(0.5,), nats=16.0, points=2**12)
+"""So fine that densities show no nodes."""
+_AT_ONCE, _NUMBERS, _TILTS, _CACHED = 2**18, 2**16, 2**12, 2**16
 """Points of grids, and parts times nodes, that are worked with at a time."""
 _MOST_ROUNDS = 12
 _NEGLIGIBLE = np.log(1e-6)
@@ -102,7 +138,7 @@ class Mixtures:
             while start < len(order):
                 most = 1.4 * number[order[start]] + 8.0
                 stop = int(np.searchsorted(number[order], most, side="right"))
-                stop = min(stop, start + max(1, int(_NUMBERS // (most * panels * NODES))))
+                stop = min(stop, start + max(1, min(int(_NUMBERS // most), _CACHED // (panels * NODES))))
                 yield order[start:stop]
                 start = stop
 
@@ -120,9 +156,24 @@ def marginal_quantiles(
         Of the probabilities.
     q : sequence of float, in (0, 1)
     """
-    values, error = np.empty((*counts.shape, len(q))), np.empty(counts.shape)
+    values, error = np.empty((*counts.shape, len(q))), np.full(counts.shape, np.inf)
+    open_ = np.arange(counts.totals.n_cells)
+    for rule in RULES:
+        values[open_], error[open_] = _by_rule(counts.take(open_), rule, mean[open_], sd[open_], q)
+        open_ = np.flatnonzero(~np.all(error <= TOLERANCE, axis=1))
+        if not open_.size:
+            break
+    return values, error
+
+
+def _by_rule(
+    counts: noisy_counts.NoisyCounts, rule: Rule, mean: Floats, sd: Floats, q: Sequence[float]
+) -> tuple[Floats, Floats]:
+    """Quantiles and errors by one rule; errors are infinite where the posterior of N is not resolved."""
+    values, error = np.full((*counts.shape, len(q)), np.nan), np.full(counts.shape, np.inf)
+    work = np.empty(_CACHED)
     categories = counts.shape[1]
-    for cells, fine, coarse in _pairs_of_cells(counts, (1.0, _COARSER)):
+    for cells, (fine, coarse) in _mixtures(counts, rule):
         rows = len(cells) * categories
         of_rows, off = np.empty((rows, len(q))), np.empty(rows)
         given = counts.take(cells)
@@ -132,31 +183,54 @@ def marginal_quantiles(
         for group in fine.groups(np.any(grids.reaches, axis=1)):
             grid = grids.take(group)
             z, _ = grid.line(grid.at())
-            line, thin = _on_line(fine.take(group), z, grid), z[:, :, ::2]
+            line, thin = _on_line(fine.take(group), z, grid, work), z[:, :, ::2]
             table = MarginalTable.of(grid, line, powers[group])
             # Rules are compared at every other node, which are nodes of a rule themselves.
             fewer, other = (
                 MarginalTable.of(grid, each, powers[group]).below
-                for each in (line[:, :, ::2], _on_line(coarse.take(group), thin, grid))
+                for each in (line[:, :, ::2], _on_line(coarse.take(group), thin, grid, work))
             )
             of_rows[group] = table.quantiles(q)
-            difference = np.max(np.abs(fewer - other), axis=(1, 2))
             table_mean, table_sd = table.moments()
-            off[group] = np.maximum.reduce(
-                [
-                    difference,
-                    # (2): phi(0) = 0.399, phi(1) = 0.242.
-                    0.399 * np.abs(table_mean - centre[group]) / spread[group],
-                    0.242 * np.abs(table_sd / spread[group] - 1.0),
-                ]
-            )
+            # (2), with phi(0) = 0.399 and phi(1) = 0.242.
+            off_mean = 0.399 * np.abs(table_mean - centre[group]) / spread[group]
+            off_sd = 0.242 * np.abs(table_sd / spread[group] - 1.0)
+            difference = np.max(np.abs(fewer - other), axis=(1, 2))
+            off[group] = np.maximum(np.maximum(off_mean, off_sd), np.maximum(difference, _FEWEST))
         values[cells], error[cells] = of_rows.reshape(len(cells), categories, -1), off.reshape(len(cells), -1)
     return values, error
 
 
-def _on_line(parts: Padded, z: Floats, grid: Grid) -> Floats:
+def marginal_densities(counts: noisy_counts.NoisyCounts, points: Floats) -> Floats:
+    """Densities of every probability at points (n_cells, n_categories, n_points), of two categories or more.
+
+    Raises
+    ------
+    PriorError
+        Where the posterior of N of a cell is not resolved.
+    """
+    values = np.empty(points.shape)
+    work = np.empty(max(_CACHED, points.shape[2]))
+    for cells, (fine,) in _mixtures(counts, _SMOOTH, must_resolve=True):
+        at = points[cells].reshape(-1, points.shape[2])
+        reference = Grid.of(fine.pairs, np.full(len(at), 0.5)).reference
+        density = np.empty(at.shape)
+        step = max(1, _CACHED // points.shape[2])
+        for start in range(0, len(at), step):
+            rows = np.arange(start, min(start + step, len(at)))
+            parts, r = fine.take(rows), reference[rows]
+
+            def log_density(z: Floats, parts: Padded = parts, r: Floats = r) -> Floats:
+                return np.log(densities(parts, z, r, work))
+
+            density[rows] = Line.LOGIT.density(at[rows], log_density)
+        values[cells] = density.reshape(len(cells), -1, points.shape[2])
+    return values
+
+
+def _on_line(parts: Padded, z: Floats, grid: Grid, work: Floats) -> Floats:
     """Densities on the line, shaped as the nodes z."""
-    return densities(parts, z.reshape(len(z), -1), grid.reference).reshape(z.shape)
+    return densities(parts, z.reshape(len(z), -1), grid.reference, work).reshape(z.shape)
 
 
 def _kinks(counts: noisy_counts.NoisyCounts, mean: Floats) -> Floats:
@@ -176,23 +250,37 @@ def _powers(counts: noisy_counts.NoisyCounts) -> Floats:
     return np.tile(each, (counts.totals.n_cells, 1))
 
 
-def _pairs_of_cells(
-    counts: noisy_counts.NoisyCounts, coarseness: Sequence[float]
-) -> Iterator[tuple[Cells, *tuple[Mixtures, ...]]]:
-    """Pairs of consecutive cells, by one rule after the other."""
+def _mixtures(
+    counts: noisy_counts.NoisyCounts, rule: Rule, *, must_resolve: bool = False
+) -> Iterator[tuple[Cells, list[Mixtures]]]:
+    """Mixtures of consecutive cells by panels of each width; batches that are not resolved are left out."""
     cells, categories = counts.shape
-    scale = float(np.max(1.0 / counts.rates))
-    points = min(4.0 * NATS_LEFT_OUT * scale * np.sqrt(categories) + 64.0, 2.0 * MOST_POINTS)
+    scale = float(1.0 / np.max(counts.rates))
+    points = min(4.0 * rule.nats * scale * np.sqrt(categories) + 64.0, 2.0 * rule.points)
     at_once = max(1, int(_AT_ONCE // (points * categories)))
-    tilt = np.concatenate([noisy_counts.balanced_tilt(counts.take(each)) for each in _in_turn(cells, _TILTS // categories)])
-    for batch in _in_turn(cells, at_once):
-        pieces = list(_pieces(counts.take(batch), tilt[batch], coarseness))
+    tilt = np.zeros(cells)
+    if not counts.is_pair:
+        for chunk in _in_turn(cells, _TILTS // categories):
+            tilt[chunk] = noisy_counts.balanced_tilt(counts.take(chunk))
+    todo = _in_turn(cells, at_once)
+    while todo:
+        batch = todo.pop(0)
+        try:
+            pieces = list(_pieces(counts.take(batch), tilt[batch], rule))
+        except PriorError:
+            if must_resolve:
+                raise
+            # One cell must not stand in the way of the others.
+            if len(batch) > 1:
+                todo[:0] = [batch[: len(batch) // 2], batch[len(batch) // 2 :]]
+            continue
+        rows = len(batch) * categories
         yield (
             batch,
-            *(
-                Mixtures.of([(rows, pairs[rule], evidence) for rows, pairs, evidence in pieces], len(batch) * categories)
-                for rule in range(len(coarseness))
-            ),
+            [
+                Mixtures.of([(row, pairs[number], evidence) for row, pairs, evidence in pieces], rows)
+                for number in range(len(rule.coarseness))
+            ],
         )
 
 
@@ -203,29 +291,30 @@ def _in_turn(cells: int, at_once: int) -> list[Cells]:
 
 
 def _pieces(
-    counts: noisy_counts.NoisyCounts, tilt: Floats, coarseness: Sequence[float]
+    counts: noisy_counts.NoisyCounts, tilt: Floats, rule: Rule
 ) -> Iterator[tuple[Rows, list[Pairs], Floats]]:
-    """Rows of pieces of the range of N, their pairs by every rule, and their log evidence."""
-    categories = counts.shape[1]
-    todo, support = np.arange(counts.totals.n_cells), counts.support
-    best = np.full(counts.totals.n_cells, -np.inf)
-    for _round in range(_MOST_ROUNDS):
+    """Rows of pieces of the range of N, their pairs by panels of each width, and their log evidence."""
+    cells, categories = counts.shape
+    todo, support = np.arange(cells), counts.support
+    if counts.is_pair:
+        yield np.arange(2 * cells), pairs_of_known_sum(counts, rule.coarseness), np.zeros(2 * cells)
+        return
+    best = np.full(cells, -np.inf)
+    for turn in range(_MOST_ROUNDS):
         part = counts.take(todo, support)
-        if _round:
+        if turn:
             tilt = noisy_counts.balanced_tilt(part)
-        sums = CountSums.of(part, tilt, nats=NATS_LEFT_OUT, most_points=MOST_POINTS)
+        sums = CountSums.of(part, tilt, nats=rule.nats, most_points=rule.points)
         rows = (todo[:, None] * categories + np.arange(categories)).ravel()
-        if isinstance(counts.n_prior, Fixed) or (_round == 0 and np.all(links_are_level(sums))):
-            yield rows, pairs_by_rules(sums, None, coarseness), np.zeros(len(rows))
+        if isinstance(counts.n_prior, Fixed) or (turn == 0 and np.all(links_are_level(sums))):
+            yield rows, pairs_by_rules(sums, None, rule.coarseness), np.zeros(len(rows))
             return
         of_n = sums.posterior_of_n()
         np.maximum.at(best, todo, of_n.log_peak)
-        evidence = np.repeat(of_n.log_evidence, categories)
-        yield rows, pairs_by_rules(sums, of_n, coarseness), evidence
+        yield rows, pairs_by_rules(sums, of_n, rule.coarseness), np.repeat(of_n.log_evidence, categories)
         low, high = support.T
-        below, above = (
-            log_end > best[todo] + _NEGLIGIBLE for log_end in (of_n.log_first, of_n.log_last)
-        )
+        # What the FFT does not resolve may still matter: those N become pieces of their own.
+        below, above = (log_end > best[todo] + _NEGLIGIBLE for log_end in (of_n.log_first, of_n.log_last))
         support = np.concatenate(
             [
                 np.stack([low, of_n.first - 1.0], axis=1)[below],
