@@ -255,9 +255,9 @@ class CountSums:
         tilt: Floats,
         *,
         nats: float = noisy_counts.NATS,
-        most_points: int = MAX_GRID,
+        most_points: int | None = None,
     ) -> Self:
-        """Build the tables of every cell at its tilt: rows down to some nats below their peaks, so many points."""
+        """Build the tables of every cell at its tilt, down to some nats below peaks, on so many points."""
         from scipy.fft import next_fast_len, rfft
 
         shape = counts.shape
@@ -265,7 +265,7 @@ class CountSums:
         low, high = weights.window(nats)
         # The FFT is as long as the sum spreads, not as all rows together.
         span = _span_of_sum(weights, low, high, shape, nats)
-        step = noisy_counts.block_step(span, most_points)
+        step = noisy_counts.block_step(span, most_points or MAX_GRID)
         row_step = np.repeat(step, shape[1])
         edges = weights.blocks(
             low, high, np.minimum(row_step, noisy_counts.block_step(high - low + 1.0, TABLE_BLOCKS))

@@ -1,10 +1,10 @@
 r"""What a category's probability rests on: its count and the sum of all others, by few nodes of each.
 
-Model as in ``count_posterior``. Given the counts, :math:`p_k \sim \mathrm{Beta}(\alpha_k + m, A - \alpha_k + R)`
-with :math:`m = c_k` and :math:`R = N - c_k` alone, and with the rows t, the sum r of the other rows and the
-link l of ``convolution``
+Model as in ``count_posterior``. Given the counts, p has the distribution
+:math:`\mathrm{Beta}(\alpha_k + m, A - \alpha_k + R)`, which rests on :math:`m = c_k` and :math:`R = N - c_k` alone, and with the rows t, the sum r of
+the other rows and the link l of ``convolution``
 
-.. math:: P(m, R \mid y) \propto t_k(m) \, r_k(R) \, l(m + R), \qquad r_k = \mathop{*}_{i \ne k} t_i \qquad (1)
+.. math:: P(m, R \mid y) \propto t_k(m) \, r_k(R) \, l(m + R), \quad r_k = \mathop{*}_{i \ne k} t_i \qquad (1)
 
 All noisy counts of the others are in r: their sum alone would not do, as each count is at least 0. So m and R
 depend on each other through l alone, and where N is known R is N - m.
@@ -13,23 +13,24 @@ Nodes. A beta with A = n records in all has the relative width
 
 .. math:: u_\beta = \sqrt{1 / a + 1 / b}, \quad a = \alpha_k + m, \; b = A - \alpha_k + R \qquad (2)
 
-in its odds: masses of (1) that are nearer to each other look the same. Counts are cut into blocks of about
-``WIDTH`` times that, in steps of :math:`\sqrt m` from the kink of the noise, each with the three point rule of
-``noisy_counts``; sums into panels of :math:`\sqrt R`, each with the two nodes that keep its first four moments,
+in its odds: masses of (1) that are nearer to each other look the same. So the masses of counts, and of sums,
+are joined in panels of about ``WIDTH`` / 2 times that, even in the root of the value. Each panel has the two
+nodes that keep its mass, mean, variance and third moment,
 
 .. math:: x_\pm = \mu + \sigma \Bigl(\frac \gamma 2 \pm \sqrt{1 + \frac{\gamma^2} 4}\Bigr), \quad
     w_\pm = \frac 1 2 \mp \frac \gamma {2 \sqrt{4 + \gamma^2}} \qquad (3)
 
 of mean, standard deviation and skewness. What is spread less, of m and R, need only be finer than the
-other's spread and the beta's together.
+other's spread and the beta's together. Where the link is not level over what is likely of N, panels are also
+narrow in the logarithm, and masses that are joined are posterior ones: rows times the expected link.
 
 ======== =================== ============================================ ===================== =====
 symbol   in the code         meaning                                      shape                 unit
 ======== =================== ============================================ ===================== =====
 m        ``Nodes.value``     counts of a category                         (n_rows, n_nodes)     rows
 R        ``Nodes.value``     sums of all others                           (n_rows, n_nodes)     rows
-a, b     ``Pairs.a``, ``b``  concentrations of the beta of a pair         (n_rows, n_pairs)     none
-w        ``Pairs.weight``    posterior probability of a pair              (n_rows, n_pairs)     none
+a, b     ``Pairs.a``, ``b``  concentrations of the beta of a pair         (n_pairs,)            none
+w        ``Pairs.weight``    posterior probability of a pair              (n_pairs,)            none
 ======== =================== ============================================ ===================== =====
 
 A row is a category of a cell, cell by cell.
@@ -54,17 +55,18 @@ if TYPE_CHECKING:
     from suffice.typing import Floats, Rows
 
 WIDTH = 3.2
-"""Widths of a beta that a block spans; a panel of sums spans half as many."""
+"""Twice the widths of a beta that a panel spans."""
 _RARE = 3e-7
 _HOPELESS = 1e-12
-"""Probability, relative to the likeliest, below which a node or a pair is left out; before links are known."""
-_MOST_PANELS = 40
+"""Probability, beside the likeliest, below which nodes and pairs are left out, and before links are known."""
+_FINER = 0.4
+"""Share of a width that panels have where N is known, and pairs are as few as nodes."""
 _LOG_WIDTH = 1.4
 """Where a link is not level, the most that a panel spans in log N, times the root of A."""
 _ALONE = 0.95
 """Width of panels, in the root of a count, below which 0 and 1 are not in one."""
 _TAIL, _LEVEL, _STEEP = 6.0, 0.5, 4.0
-"""Standard deviations of N within which a link may bend by so many nats: not to count, or not to need more panels."""
+"""Standard deviations of N within which a link may bend by so many nats: to count as level, or nearly so."""
 _SHARE = 0.5
 """Of the wider spread, how much counts as a width for the nodes of the narrower one."""
 
@@ -155,8 +157,11 @@ class Pairs:
         return cls(row=row, a=a, b=b, weight=weight / np.bincount(row, weight)[row])
 
 
-def pairs_by_rules(sums: CountSums, of_n: PosteriorOfN | None, coarseness: Sequence[float]) -> list[Pairs]:
-    """Pairs of all categories of some cells, by rules whose panels are so many times as wide, ascending.
+def pairs_by_rules(
+    sums: CountSums, of_n: PosteriorOfN | None, coarseness: Sequence[float], most: int
+) -> list[Pairs]:
+    """Pairs of all categories of some cells, by rules whose panels are so many times as wide, ascending,
+    and so many at most.
 
     Without the posterior of N links are taken to be level; so they may be where ``links_are_level``.
     """
@@ -178,7 +183,7 @@ def pairs_by_rules(sums: CountSums, of_n: PosteriorOfN | None, coarseness: Seque
         nodes = Nodes(value=sums.nodes, mass=sums.mass * OnGrid.of_rest(sums).at(n - sums.nodes))
         rules = []
         for each in coarseness:
-            nodes = condensed(nodes, each * of_count, per_log)
+            nodes = condensed(nodes, _FINER * each * of_count, per_log, most)
             row, place = np.nonzero(nodes.mass)
             m = nodes.value[row, place]
             rules.append(
@@ -201,13 +206,15 @@ def pairs_by_rules(sums: CountSums, of_n: PosteriorOfN | None, coarseness: Seque
         per_log = np.where(level, 0.0, np.sqrt(sums.counts.total_concentration) / _LOG_WIDTH)
     rules = []
     for each in coarseness:
-        counts = condensed(counts, each * of_count, per_log / each)
-        others = condensed(others, each * of_rest, per_log / each)
+        counts = condensed(counts, each * of_count, per_log / each, most)
+        others = condensed(others, each * of_rest, per_log / each, most)
         rules.append(_pairs(sums, counts.over(given_count), others.over(given_rest), alpha, beyond))
     return rules
 
 
-def pairs_of_known_sum(counts: noisy_counts.NoisyCounts, coarseness: Sequence[float]) -> list[Pairs]:
+def pairs_of_known_sum(
+    counts: noisy_counts.NoisyCounts, coarseness: Sequence[float], most: int
+) -> list[Pairs]:
     """Pairs of both of two counts whose sum is known, by rules as in ``pairs_by_rules``."""
     weights = noisy_counts.pair_rows(counts)
     value, mass, _ = noisy_counts.masses(weights, noisy_counts.pair_blocks(weights))
@@ -221,7 +228,7 @@ def pairs_of_known_sum(counts: noisy_counts.NoisyCounts, coarseness: Sequence[fl
     nodes = Nodes(value=np.where(swapped[:, None], n[:, None] - value, value), mass=mass)
     rules = []
     for each in coarseness:
-        nodes = condensed(nodes, each * width, np.zeros(len(n)))
+        nodes = condensed(nodes, _FINER * each * width, np.zeros(len(n)), most)
         cell, place = np.nonzero(nodes.mass)
         first = nodes.value[cell, place]
         first = np.clip(np.where(swapped[cell], n[cell] - first, first), 0.0, n[cell])
@@ -264,7 +271,7 @@ def other(each: Floats) -> Floats:
     return swapped
 
 
-def condensed(nodes: Nodes, width: Floats, per_log: Floats) -> Nodes:
+def condensed(nodes: Nodes, width: Floats, per_log: Floats, most: int) -> Nodes:
     """Two nodes for the masses of every panel.
 
     Panels are so wide in the root of the value, (n_rows,), and there are at least so many a unit of its
@@ -283,7 +290,7 @@ def condensed(nodes: Nodes, width: Floats, per_log: Floats) -> Nodes:
         place += per_log[:, None] * np.log1p(value)
     low = np.min(np.where(used, place, np.inf), axis=1, keepdims=True)
     span = np.max(np.where(used, place, -np.inf), axis=1, keepdims=True) - low
-    each = np.clip(np.ceil(span), 1.0, _MOST_PANELS)
+    each = np.clip(np.ceil(span), 1.0, most)
     rows, panels = len(value), int(np.max(each))
     place = np.clip((place - low) * (each * (1.0 - 1e-12) / np.maximum(span, 1e-12)), 0.0, each - 1.0).astype(
         np.int64
@@ -292,7 +299,8 @@ def condensed(nodes: Nodes, width: Floats, per_log: Floats) -> Nodes:
     flat = place.ravel()
 
     def summed(each: Floats) -> Floats:
-        return np.bincount(flat, each.ravel(), rows * panels).reshape(rows, panels)
+        sums = np.bincount(flat, each.ravel(), rows * panels).astype(np.float64, copy=False)
+        return sums.reshape(rows, panels)
 
     whole = summed(mass)
     divisor = np.where(whole > 0.0, whole, 1.0)
@@ -305,12 +313,12 @@ def condensed(nodes: Nodes, width: Floats, per_log: Floats) -> Nodes:
     skew = summed(power * away) / divisor / np.where(sd > 0.0, variance * sd, 1.0)
     root = np.sqrt(1.0 + skew**2 / 4.0)
     # (3).
-    nodes = np.concatenate([mean + sd * (skew / 2.0 - root), mean + sd * (skew / 2.0 + root)], axis=1)
+    ends = np.concatenate([mean + sd * (skew / 2.0 - root), mean + sd * (skew / 2.0 + root)], axis=1)
     share = 0.5 + skew / (4.0 * root)
     alone = sd <= 0.0
     share = np.where(alone, 1.0, share)
     return Nodes(
-        value=np.maximum(nodes, 0.0), mass=np.concatenate([whole * share, whole * (1.0 - share)], axis=1)
+        value=np.maximum(ends, 0.0), mass=np.concatenate([whole * share, whole * (1.0 - share)], axis=1)
     )
 
 

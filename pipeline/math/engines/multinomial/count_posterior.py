@@ -27,8 +27,8 @@ follows from the joint posterior of a count and N,
     P(c_k = m, N) \propto t_k(m) \, r_k(N - m) \, l(N) \qquad (5)
 
 with the tilted row t of the count, the sum r of the other rows by FFT, and the link l of N. Quantiles and
-densities are those of (4), by few pairs and with an error (``marginals``). Why this is exact, where it is only nearly so and by
-how much: docs/decisions/0006-latent-counts-exactly.md.
+densities are those of (4), by few pairs and with an error (``marginals``). Why moments are exact, where they
+are only nearly so and by how much: docs/decisions/0006-latent-counts-exactly.md.
 
 ======= =================== ============================== ========================= ======
 symbol  in the code         meaning                        shape                     unit

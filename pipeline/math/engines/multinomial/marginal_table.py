@@ -10,12 +10,12 @@ On the line z a beta has the density :math:`p^a q^b / B(a, b)`, q = 1 - p: with 
 .. math:: \log f_i(z) = C_i + a_i \log \frac p r + b_i \log \frac q {1 - r}, \quad
     C_i = h(a_i) + h(b_i) - h(a_i + b_i) - n_i \, \mathrm{KL}(a_i / n_i \,\|\, r) \qquad (2)
 
-with n = a + b and h of ``gamma.py``: nothing cancels where n is 1e12, and a table of all parts at all nodes is one
-product of matrices and one exponential.
+with n = a + b and h of ``gamma.py``: nothing cancels where n is 1e12, and a table of all parts at all nodes is
+one product of matrices and one exponential.
 
-Nodes. Over v a beta's width is :math:`1 / 2 \sqrt n` wherever p is. v is cut into two panels that meet where the
-noise has its kink, as nodes are close together at ends; each has ``_BODY`` Chebyshev points. Where a mixture
-reaches down to p n < ``_FOOT``, or up as near to 1, a panel over z follows, in which the density is
+Nodes. Over v a beta's width is :math:`1 / 2 \sqrt n` wherever p is. v is cut into two panels that meet where
+the noise has its kink, as nodes are close together at ends; each has ``NODES`` Chebyshev points. Where a
+mixture reaches down to p n < ``_FOOT``, or up as near to 1, a panel over z follows, in which the density is
 :math:`p^a` times what is smooth, and beyond it the tail
 
 .. math:: F(z) = f(z) / a \qquad (3)
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from suffice.pipeline.math.engines.multinomial.count_pairs import Pairs
-    from suffice.typing import Floats, Rows
+    from suffice.typing import Floats, Mask, Rows
 
 NODES = 17
 """Chebyshev points of a panel."""
@@ -68,7 +68,8 @@ def _rule(nodes: int = NODES) -> tuple[Floats, Floats]:
     integral = np.stack(
         [chebyshev.chebval(x, chebyshev.chebint(column, lbnd=-1.0)) for column in to_coefficients.T], axis=1
     )
-    return (x + 1.0) / 2.0, integral / 2.0
+    points: Floats = (x + 1.0) / 2.0
+    return points, integral / 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +89,7 @@ class Grid:
     start: Floats
     length: Floats
     reference: Floats
-    reaches: Floats
+    reaches: Mask
 
     @classmethod
     def of(cls, pairs: Pairs, kink: Floats) -> Self:
@@ -101,7 +102,9 @@ class Grid:
         # From the other end, so that what is next to it keeps its digits.
         from_high = np.minimum.reduceat(np.arctan(np.sqrt(pairs.b / pairs.a)) - reach, first)
         records = np.bincount(pairs.row, pairs.weight * n, rows)
-        reference = np.bincount(pairs.row, pairs.weight * (pairs.a / n), rows)
+        reference: Floats = np.bincount(pairs.row, pairs.weight * (pairs.a / n), rows).astype(
+            np.float64, copy=False
+        )
         foot = np.arcsin(np.sqrt(np.minimum(_FOOT / records, 0.25)))
         reaches = np.stack([low < foot, from_high < foot], axis=1)
         first_node = np.where(reaches[:, 0], foot, low)
@@ -133,7 +136,7 @@ class Grid:
     @property
     def has_feet(self) -> bool:
         """Whether there are panels over z."""
-        return self.start.shape[1] > 2
+        return bool(self.start.shape[1] > 2)
 
     def at(self) -> Floats:
         """Nodes in the panels' coordinates, (n_rows, n_panels, NODES)."""
@@ -152,7 +155,7 @@ class Grid:
 
 
 def densities(parts: Padded, z: Floats, reference: Floats, work: Floats) -> Floats:
-    """Densities on the line at positions z (n_rows, n), by (2); `work` is room for numbers, at least for z."""
+    """Densities on the line at positions z (n_rows, n), by (2); `work` has room for as many numbers at least."""
     r = reference[:, None]
     with np.errstate(over="ignore"):
         delta = z - (np.log(r) - np.log1p(-r))
@@ -307,8 +310,7 @@ class MarginalTable:
             lower = levels / self.tails[:, :1]
             p = np.where(lower < 1.0, _sigmoid(at[:, :1] + np.log(lower) / self.powers[:, :1]), p)
             upper = (1.0 - levels) / self.tails[:, 1:]
-            p = np.where(upper < 1.0, _sigmoid(at[:, -1:] - np.log(upper) / self.powers[:, 1:]), p)
-        return p
+            return np.where(upper < 1.0, _sigmoid(at[:, -1:] - np.log(upper) / self.powers[:, 1:]), p)
 
 
 def _sigmoid(z: Floats) -> Floats:

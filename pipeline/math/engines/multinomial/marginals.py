@@ -1,20 +1,23 @@
 r"""Quantiles and densities of category probabilities from their law, without draws, each with its error.
 
-Model as in ``count_posterior``: a category's probability is a mixture of betas over pairs of its count and the sum
-of the others (``count_pairs``), whose distribution function is tabulated (``marginal_table``). Where the posterior of
-N reaches beyond what one tilt resolves, as in ``count_posterior``, pairs are those of several pieces of its range,
+Model as in ``count_posterior``: a category's probability is a mixture of betas over pairs of its count and
+the sum of the others (``count_pairs``), whose distribution function is tabulated (``marginal_table``). Where the
+posterior of N reaches beyond what one tilt resolves, as in ``count_posterior``, pairs are those of several
+pieces of its range,
 
 .. math:: P(m, R \mid y) = \sum_i P(N \in I_i \mid y) \, P(m, R \mid y, N \in I_i) \qquad (1)
 
-Error. Two rules are compared: panels as they are, and ``_COARSER`` times as wide. What the distribution function
-differs by at most is stated, no less than by what the table's own mean and standard deviation are off:
+Error. Two rules are compared, with panels of two widths. Stated is by how much their distribution functions
+differ at most, no less than what the table's own mean and standard deviation are off, and than ``_FEWEST``:
 
 .. math:: \epsilon = \max\left(\max_z |F(z) - F'(z)|, \; \phi(0) \frac{|\Delta \mu|}{\sigma}, \;
     \phi(1) \frac{|\Delta \sigma|}{\sigma}\right) \qquad (2)
 
-with mean and standard deviation known to 1e-6 from the engine: a normal distribution with these errors is off by as
-much. (2) is an estimate and no bound; random cells hold it. Rows of which it exceeds ``TOLERANCE`` are worked out by
-all pairs, one by one.
+with mean and standard deviation from the engine, which knows them to 1e-6: a normal distribution with these
+errors is off by as much. (2) is an estimate and no bound; random cells hold it. Cells that no rule of
+``RULES`` settles have larger errors than ``TOLERANCE``; who asks takes draws of these.
+
+Cells are worked out in blocks, so that memory does not grow with their number but for what is returned.
 
 ======= ============== ==================================== ========================= ====
 symbol  in the code    meaning                              shape                     unit
@@ -57,7 +60,7 @@ if TYPE_CHECKING:
 
 TOLERANCE = 5e-3
 """Error of a distribution function up to which a table is taken."""
-_FEWEST = 1e-3
+_FEWEST = 2e-3
 """The least error that is stated: of what is left out, and of cubics between nodes."""
 
 
@@ -68,24 +71,27 @@ class Rule:
     Attributes
     ----------
     coarseness : tuple of float
-        How wide panels are, beside ``count_pairs.WIDTH``: of the rule, and of the one that it is compared with.
+        How wide panels are, beside ``count_pairs.WIDTH``: of the rule, and of what it is compared with.
     nats : float
         How far below their peaks rows end.
     points : int
         Points of the grid of a sum.
+    panels : int
+        The most panels of a row.
     """
 
     coarseness: tuple[float, ...]
     nats: float
     points: int
+    panels: int
 
 
 RULES = (
-    Rule(coarseness=(1.0, 1.4), nats=16.0, points=2**11),
-    Rule(coarseness=(0.6, 0.8), nats=25.0, points=2**15),
+    Rule(coarseness=(1.0, 1.4), nats=16.0, points=2**11, panels=40),
+    Rule(coarseness=(0.4, 0.6), nats=25.0, points=2**15, panels=400),
 )
 """The second is for cells that the first one does not settle."""
-_SMOOTH = Rule(coarseness=(0.5,), nats=16.0, points=2**12)
+_SMOOTH = Rule(coarseness=(0.5,), nats=16.0, points=2**12, panels=80)
 """So fine that densities show no nodes."""
 _AT_ONCE, _NUMBERS, _TILTS, _CACHED = 2**18, 2**16, 2**12, 2**16
 """Points of grids, and parts times nodes, that are worked with at a time."""
@@ -129,7 +135,7 @@ class Mixtures:
         return Padded(a=self.pairs.a[index], b=self.pairs.b[index], weight=weight)
 
     def groups(self, has_foot: Mask) -> Iterator[Rows]:
-        """Rows with as many panels and about as many pairs, so many that all nodes fit into memory together."""
+        """Rows with as many panels and about as many pairs, so many that all fit into memory together."""
         number = np.diff(self.first)
         for panels, chosen in ((2, ~has_foot), (4, has_foot)):
             order = np.flatnonzero(chosen)
@@ -177,7 +183,7 @@ def _by_rule(
         rows = len(cells) * categories
         of_rows, off = np.empty((rows, len(q))), np.empty(rows)
         given = counts.take(cells)
-        centre, spread, kink = mean[cells].ravel(), sd[cells].ravel(), _kinks(given, mean[cells])
+        centre, spread, kink = mean[cells].ravel(), sd[cells].ravel(), _kinks(given, mean[cells], sd[cells])
         powers = _powers(given)
         grids = Grid.of(fine.pairs, kink)
         for group in fine.groups(np.any(grids.reaches, axis=1)):
@@ -233,14 +239,14 @@ def _on_line(parts: Padded, z: Floats, grid: Grid, work: Floats) -> Floats:
     return densities(parts, z.reshape(len(z), -1), grid.reference, work).reshape(z.shape)
 
 
-def _kinks(counts: noisy_counts.NoisyCounts, mean: Floats) -> Floats:
+def _kinks(counts: noisy_counts.NoisyCounts, mean: Floats, sd: Floats) -> Floats:
     """Probabilities (n_rows,) at which counts are what the first release has."""
     noisy = np.maximum(counts.totals.by_release[:, 0], 0.0)
     a = counts.concentration + noisy
     total = np.maximum(np.sum(noisy, axis=1, keepdims=True), a)
     share = a / (total + counts.total_concentration)
     # Far from the mean there is no kink worth a panel's end.
-    return np.where(np.abs(share - mean) < 0.5 * np.minimum(mean, 1.0 - mean), share, mean).ravel()
+    return np.where(np.abs(share - mean) < sd, share, mean).ravel()
 
 
 def _powers(counts: noisy_counts.NoisyCounts) -> Floats:
@@ -297,7 +303,11 @@ def _pieces(
     cells, categories = counts.shape
     todo, support = np.arange(cells), counts.support
     if counts.is_pair:
-        yield np.arange(2 * cells), pairs_of_known_sum(counts, rule.coarseness), np.zeros(2 * cells)
+        yield (
+            np.arange(2 * cells),
+            pairs_of_known_sum(counts, rule.coarseness, rule.panels),
+            np.zeros(2 * cells),
+        )
         return
     best = np.full(cells, -np.inf)
     for turn in range(_MOST_ROUNDS):
@@ -307,11 +317,15 @@ def _pieces(
         sums = CountSums.of(part, tilt, nats=rule.nats, most_points=rule.points)
         rows = (todo[:, None] * categories + np.arange(categories)).ravel()
         if isinstance(counts.n_prior, Fixed) or (turn == 0 and np.all(links_are_level(sums))):
-            yield rows, pairs_by_rules(sums, None, rule.coarseness), np.zeros(len(rows))
+            yield rows, pairs_by_rules(sums, None, rule.coarseness, rule.panels), np.zeros(len(rows))
             return
         of_n = sums.posterior_of_n()
         np.maximum.at(best, todo, of_n.log_peak)
-        yield rows, pairs_by_rules(sums, of_n, rule.coarseness), np.repeat(of_n.log_evidence, categories)
+        yield (
+            rows,
+            pairs_by_rules(sums, of_n, rule.coarseness, rule.panels),
+            np.repeat(of_n.log_evidence, categories),
+        )
         low, high = support.T
         # What the FFT does not resolve may still matter: those N become pieces of their own.
         below, above = (log_end > best[todo] + _NEGLIGIBLE for log_end in (of_n.log_first, of_n.log_last))
