@@ -1,8 +1,8 @@
 r"""What a category's probability rests on: its count and the sum of all others, by few nodes of each.
 
-Model as in ``count_posterior``. Given the counts, p has the distribution
-:math:`\mathrm{Beta}(\alpha_k + m, A - \alpha_k + R)`, which rests on :math:`m = c_k` and :math:`R = N - c_k` alone, and with the rows t, the sum r of
-the other rows and the link l of ``convolution``
+Model as in ``count_posterior``. Given the counts p has a beta distribution, with the concentrations
+:math:`a = \alpha_k + m` and :math:`b = A - \alpha_k + R`, of :math:`m = c_k` and :math:`R = N - c_k` alone.
+With the rows t, the sum r of the other rows and the link l of ``convolution``
 
 .. math:: P(m, R \mid y) \propto t_k(m) \, r_k(R) \, l(m + R), \quad r_k = \mathop{*}_{i \ne k} t_i \qquad (1)
 
@@ -63,6 +63,7 @@ _FINER = 0.4
 """Share of a width that panels have where N is known, and pairs are as few as nodes."""
 _LOG_WIDTH = 1.4
 """Where a link is not level, the most that a panel spans in log N, times the root of A."""
+_ROUNDING = 1e-6
 _ALONE = 0.95
 """Width of panels, in the root of a count, below which 0 and 1 are not in one."""
 _TAIL, _LEVEL, _STEEP = 6.0, 0.5, 4.0
@@ -160,9 +161,9 @@ class Pairs:
 def pairs_by_rules(
     sums: CountSums, of_n: PosteriorOfN | None, coarseness: Sequence[float], most: int
 ) -> list[Pairs]:
-    """Pairs of all categories of some cells, by rules whose panels are so many times as wide, ascending,
-    and so many at most.
+    """Pairs of all categories of some cells, by rules whose panels are so many times as wide, ascending.
 
+    No row has more panels than ``most``.
     Without the posterior of N links are taken to be level; so they may be where ``links_are_level``.
     """
     spreads = Spreads.of(sums)
@@ -254,7 +255,7 @@ def _pairs(sums: CountSums, counts: Nodes, others: Nodes, alpha: Floats, beyond:
     low, high = sums.counts.support[cell].T
     nearest = np.rint(n)
     inside = (nearest >= low) & (nearest <= high)
-    at = np.where(inside, n, low)
+    at = np.clip(n, low, high)
     # (1): log l = log g + theta N.
     link = noisy_counts.log_factor_of_n(sums.counts, at) + sums.weights.tilt[row] * at
     log_weight = np.where(inside, link + np.log(product[possible]), -np.inf)
@@ -366,16 +367,18 @@ class OnGrid:
         """The function at numbers (n_rows, n); 0 outside of the grid."""
         points = self.mass.shape[1]
         position = (value - self.base) / self.step
-        inside = (position >= 0.0) & (position <= points - 1.0)
-        position = np.where(inside, position, 0.0)
+        # A mean of equal values may be rounded beyond them.
+        inside = (position >= -_ROUNDING) & (position <= points - 1.0 + _ROUNDING)
+        position = np.clip(position, 0.0, points - 1.0)
         index = np.minimum(position.astype(np.int64), max(points - 2, 0))
         part = position - index
         below = np.take_along_axis(self.mass, index, axis=1)
         if np.any(part > 0.0):
             above = np.take_along_axis(self.mass, np.minimum(index + 1, points - 1), axis=1)
-            with np.errstate(divide="ignore", invalid="ignore"):
-                between = below * (above / below) ** part
-            below = np.where((part > 0.0) & (below > 0.0), between, below)
+            both = (below > 0.0) & (above > 0.0)
+            ratio = np.divide(above, below, out=np.ones_like(below), where=both)
+            # Beside a point of nothing, as far as to the middle.
+            below = np.where(both | (part < 0.5), below * ratio**part, above)
         return np.where(inside, below, 0.0)
 
 

@@ -10,8 +10,8 @@ On the line z a beta has the density :math:`p^a q^b / B(a, b)`, q = 1 - p: with 
 .. math:: \log f_i(z) = C_i + a_i \log \frac p r + b_i \log \frac q {1 - r}, \quad
     C_i = h(a_i) + h(b_i) - h(a_i + b_i) - n_i \, \mathrm{KL}(a_i / n_i \,\|\, r) \qquad (2)
 
-with n = a + b and h of ``gamma.py``: nothing cancels where n is 1e12, and a table of all parts at all nodes is
-one product of matrices and one exponential.
+with n = a + b and h of ``gamma.py``: nothing cancels where n is 1e12, and a table of all parts at all nodes
+is one product of matrices and one exponential.
 
 Nodes. Over v a beta's width is :math:`1 / 2 \sqrt n` wherever p is. v is cut into two panels that meet where
 the noise has its kink, as nodes are close together at ends; each has ``NODES`` Chebyshev points. Where a
@@ -155,7 +155,7 @@ class Grid:
 
 
 def densities(parts: Padded, z: Floats, reference: Floats, work: Floats) -> Floats:
-    """Densities on the line at positions z (n_rows, n), by (2); `work` has room for as many numbers at least."""
+    """Densities on the line at positions z (n_rows, n), by (2); `work` has room for as many."""
     r = reference[:, None]
     with np.errstate(over="ignore"):
         delta = z - (np.log(r) - np.log1p(-r))

@@ -1,9 +1,9 @@
 r"""Quantiles and densities of category probabilities from their law, without draws, each with its error.
 
 Model as in ``count_posterior``: a category's probability is a mixture of betas over pairs of its count and
-the sum of the others (``count_pairs``), whose distribution function is tabulated (``marginal_table``). Where the
-posterior of N reaches beyond what one tilt resolves, as in ``count_posterior``, pairs are those of several
-pieces of its range,
+the sum of the others (``count_pairs``), whose distribution function is tabulated (``marginal_table``). Where
+the posterior of N reaches beyond what one tilt resolves, as in ``count_posterior``, pairs are those of
+several pieces of its range,
 
 .. math:: P(m, R \mid y) = \sum_i P(N \in I_i \mid y) \, P(m, R \mid y, N \in I_i) \qquad (1)
 
@@ -58,9 +58,9 @@ if TYPE_CHECKING:
 
     from suffice.typing import Cells, Floats, Mask, Rows
 
-TOLERANCE = 5e-3
+TOLERANCE = 6e-3
 """Error of a distribution function up to which a table is taken."""
-_FEWEST = 2e-3
+_FEWEST = 3e-3
 """The least error that is stated: of what is left out, and of cubics between nodes."""
 
 
@@ -88,13 +88,15 @@ class Rule:
 
 RULES = (
     Rule(coarseness=(1.0, 1.4), nats=16.0, points=2**11, panels=40),
-    Rule(coarseness=(0.4, 0.6), nats=25.0, points=2**15, panels=400),
+    Rule(coarseness=(0.05, 0.4), nats=25.0, points=2**15, panels=120),
 )
-"""The second is for cells that the first one does not settle."""
+"""The second is for cells that the first one does not settle: small counts are all nodes of their own."""
 _SMOOTH = Rule(coarseness=(0.5,), nats=16.0, points=2**12, panels=80)
 """So fine that densities show no nodes."""
 _AT_ONCE, _NUMBERS, _TILTS, _CACHED = 2**18, 2**16, 2**12, 2**16
 """Points of grids, and parts times nodes, that are worked with at a time."""
+_NARROW = 64
+"""Numbers of records within which the bounds of N are near."""
 _MOST_ROUNDS = 12
 _NEGLIGIBLE = np.log(1e-6)
 """Log of the weight, beside the highest, of an N beyond what is resolved that becomes a piece of its own."""
@@ -163,8 +165,11 @@ def marginal_quantiles(
     q : sequence of float, in (0, 1)
     """
     values, error = np.empty((*counts.shape, len(q))), np.full(counts.shape, np.inf)
+    low, high = counts.n_prior.support
+    # Between near bounds of N every pair counts: a panel cannot lie half outside.
+    rules = RULES[1:] if 0 < high - low < _NARROW else RULES
     open_ = np.arange(counts.totals.n_cells)
-    for rule in RULES:
+    for rule in rules:
         values[open_], error[open_] = _by_rule(counts.take(open_), rule, mean[open_], sd[open_], q)
         open_ = np.flatnonzero(~np.all(error <= TOLERANCE, axis=1))
         if not open_.size:

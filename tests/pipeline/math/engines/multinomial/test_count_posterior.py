@@ -11,6 +11,7 @@ import pytest
 from suffice.errors import PriorError, UsageError
 from suffice.pipeline.math.distributions.dirichlet import sample_dirichlet
 from suffice.pipeline.math.engines.multinomial import convolution, sampling
+from suffice.pipeline.math.engines.multinomial import noisy_counts as noisy_counts_module
 from suffice.pipeline.math.engines.multinomial import count_posterior as posterior
 from suffice.pipeline.math.engines.multinomial.count_posterior import count_posterior
 from suffice.pipeline.math.engines.multinomial.noisy_counts import (
@@ -194,7 +195,7 @@ def test_a_coarser_grid_gives_the_same_posterior(
     points = 2**12
     for module, name in ((convolution, "MAX_GRID"), (posterior, "MAX_GRID"), (convolution, "TABLE_BLOCKS")):
         monkeypatch.setattr(module, name, points)
-    monkeypatch.setattr(posterior, "PAIR_BLOCKS", 256)
+    monkeypatch.setattr(noisy_counts_module, "PAIR_BLOCKS", 256)
     coarse = count_posterior(counts)
     # The stated error, (step / scale)^2 / 8, for steps of 4.
     error = (4 / 60) ** 2 / 8
