@@ -45,6 +45,7 @@ docs: $(VENV)/installed-docs # the documentation site, in build/docs; a warning 
 bench: $(VENV)/installed-bench # our times beside others', on the same files; benchmarks/RESULTS.md names the rest
 	$(BIN)/python benchmarks/run.py
 	$(BIN)/python benchmarks/noise_rate.py
+	PYTHONPATH=tests $(BIN)/python benchmarks/categories.py
 	$(BIN)/python benchmarks/reading.py
 	PYTHONPATH=tests $(BIN)/python benchmarks/ledger.py
 

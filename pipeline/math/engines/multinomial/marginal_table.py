@@ -65,11 +65,12 @@ def _rule(nodes: int = NODES) -> tuple[Floats, Floats]:
 
     x = -np.cos(np.pi * np.arange(nodes) / (nodes - 1))
     to_coefficients = np.linalg.inv(chebyshev.chebvander(x, nodes - 1))
-    integral = np.stack(
+    integral: Floats = np.stack(
         [chebyshev.chebval(x, chebyshev.chebint(column, lbnd=-1.0)) for column in to_coefficients.T], axis=1
     )
     points: Floats = (x + 1.0) / 2.0
-    return points, integral / 2.0
+    integral /= 2.0
+    return points, integral
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

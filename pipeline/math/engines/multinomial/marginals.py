@@ -29,7 +29,8 @@ eps     ``error``      error of a distribution function     (n_cells, n_categori
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
@@ -93,7 +94,7 @@ RULES = (
 """The second is for cells that the first one does not settle: small counts are all nodes of their own."""
 _SMOOTH = Rule(coarseness=(0.5,), nats=16.0, points=2**12, panels=80)
 """So fine that densities show no nodes."""
-_AT_ONCE, _NUMBERS, _TILTS, _CACHED = 2**18, 2**16, 2**12, 2**16
+_AT_ONCE, _NUMBERS, _TILTS, _CACHED, _PAIRS = 2**18, 2**16, 2**12, 2**16, 2**21
 """Points of grids, and parts times nodes, that are worked with at a time."""
 _NARROW = 64
 """Numbers of records within which the bounds of N are near."""
@@ -268,7 +269,10 @@ def _mixtures(
     cells, categories = counts.shape
     scale = float(1.0 / np.max(counts.rates))
     points = min(4.0 * rule.nats * scale * np.sqrt(categories) + 64.0, 2.0 * rule.points)
-    at_once = max(1, int(_AT_ONCE // (points * categories)))
+    # A panel has two nodes: so many pairs at most has a batch of cells, and a cell.
+    at_once = max(1, min(int(_AT_ONCE // (points * categories)), _PAIRS // (4 * categories * rule.panels**2)))
+    most = math.isqrt(_PAIRS // (4 * categories))
+    rule = replace(rule, panels=max(2, min(rule.panels, most)))
     tilt = np.zeros(cells)
     if not counts.is_pair:
         for chunk in _in_turn(cells, _TILTS // categories):

@@ -11,8 +11,8 @@ import pytest
 from suffice.errors import PriorError, UsageError
 from suffice.pipeline.math.distributions.dirichlet import sample_dirichlet
 from suffice.pipeline.math.engines.multinomial import convolution, sampling
-from suffice.pipeline.math.engines.multinomial import noisy_counts as noisy_counts_module
 from suffice.pipeline.math.engines.multinomial import count_posterior as posterior
+from suffice.pipeline.math.engines.multinomial import noisy_counts as noisy_counts_module
 from suffice.pipeline.math.engines.multinomial.count_posterior import count_posterior
 from suffice.pipeline.math.engines.multinomial.noisy_counts import (
     CountWeights,

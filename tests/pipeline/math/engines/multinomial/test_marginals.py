@@ -183,7 +183,8 @@ def test_random_cells_hold_their_errors() -> None:
         n = int(rng.choice([0, 1, 5, 30, 300, 5000, 10**6]))
         concentration = 1.0 if turn % 2 else float(rng.choice([0.01, 0.1, 0.5, 2.0, 10.0, 50.0]))
         public = turn % 5 == 0
-        n_prior: NPrior = Fixed(n) if public else [Reciprocal(10**9), Uniform(0, 10**7)][turn % 3 % 2]
+        private: NPrior = Reciprocal(10**9) if turn % 3 else Uniform(0, 10**7)
+        n_prior = Fixed(n) if public else private
         case = (categories, epsilon, n, concentration, str(n_prior), turn % 4)
         counts = random_cells(
             categories, 1, epsilon, n, concentration, n_prior, rng, 1 + (turn % 7 == 0), lone=turn % 4 == 0
