@@ -13,7 +13,7 @@ from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.terms.declaration.privacy_loss import PrivacyMeasure
 from suffice.storage.ledger.opening import open_ledger
 from suffice.storage.operations.recovery import Action
-from support.faults import FREE, IN_THE_DRAW, POINTS, PUBLISHED, RETURNED
+from support.faults import FREE, IN_THE_DRAW, ON_A_CONE, POINTS, PUBLISHED, RETURNED, STATISTICS
 from support.judging import EPSILON, Scene, make_scene, problems
 
 if TYPE_CHECKING:
@@ -97,6 +97,29 @@ def test_a_kill_among_charges_of_epsilon_and_of_rho(tmp_path: Path, forks: Forks
     assert 0 < cost < Fraction(1, 10**4) / 2
     kill_and_end(scene, "e", "after file 1", RERUN, cost)
     assert spent(scene) == len(points) * stated + cost
+
+
+@pytest.mark.slow
+def test_a_kill_of_noise_on_a_cone(sqlite_scene: Scene) -> None:
+    """Another sampler draws it; the charge, the one draw and what is returned are those of any release.
+
+    Points are named after the files of `STATISTICS`, so the columns stand under the name of one of them.
+    """
+    columns = {"arr_delay": {"lower": -60, "upper": 180}, "stops": {"lower": 0, "upper": 6}}
+    sqlite_scene.statistics = {
+        **STATISTICS,
+        "cancelled": {"family": "multivariate_normal", "columns": columns, "noise": "cone"},
+    }
+    points = [
+        "after reserve",
+        *ON_A_CONE,
+        "after the noise",
+        "between samples",
+        "after the draw",
+        "after file 1",
+    ]
+    for index, point in enumerate(points):
+        kill_and_end(sqlite_scene, f"r{index}", point, [RECOVER, RERUN][index % 2])
 
 
 @pytest.mark.audit

@@ -70,6 +70,9 @@ POINTS: dict[str, Where] = {
 """Every step of a release, in order: before and after it, and inside where it has an inside (a transaction
 before its commit, a file written and not yet linked to its name)."""
 
+ON_A_CONE: dict[str, Where] = {"between draws on a cone": ("cone", "", "after")}
+"""The step of a release that another sampler has, where its noise is on a cone."""
+
 FREE = tuple(POINTS)[: tuple(POINTS).index("after reserve")]
 """Where nothing is charged yet."""
 BEFORE_THE_DRAW = ("after reserve", "between draws", "after the noise")
@@ -78,7 +81,7 @@ PUBLISHED = tuple(POINTS)[tuple(POINTS).index("after the files") :]
 """Where the release is fixed, in the spool or by the ledger too, and is published."""
 IN_THE_DRAW = tuple(point for point in POINTS if point not in {*FREE, *BEFORE_THE_DRAW, *PUBLISHED})
 """Where noise may have met totals: returned where the spool proves that nobody saw it, else spent."""
-RETURNED = (*BEFORE_THE_DRAW, *IN_THE_DRAW)
+RETURNED = (*BEFORE_THE_DRAW, *IN_THE_DRAW, *ON_A_CONE)
 """Where a charge is abandoned on the host of its run, and its epsilon comes back."""
 
 
@@ -193,7 +196,7 @@ def perform(
 
     interpose(mechanism, "privatize", "before", note_draw)
     if point:
-        install(POINTS[point], number)
+        install({**POINTS, **ON_A_CONE}[point], number)
     if fuse:
         light(*fuse)
     if host:
@@ -239,6 +242,7 @@ def perform_recovery(
 def install(where: Where, number: int) -> None:
     """Send this process a signal when it first comes to a step."""
     from suffice.pipeline.rows.mechanism import mechanism, noise, sampling
+    from suffice.pipeline.rows.mechanism.cone.sampler import ConeSampler
     from suffice.pipeline.rows.mechanism.held_noise import HeldNoise
     from suffice.storage.ledger.sql import rows as entries
     from suffice.storage.ledger.sql.sql_ledger import SqlLedger
@@ -262,6 +266,7 @@ def install(where: Where, number: int) -> None:
         # After the rows are changed, before the transaction is committed.
         "entry": (entries, "next_entry", lambda _, kind, *__: kind == which),
         "draw": (noise.Sampler, "draw_into", always),
+        "cone": (ConeSampler, "overwrite", always),
         "noise": (HeldNoise, "wait", always),
         "sample": (sampling.Selector, "draw_into", always),
         "mechanism": (mechanism, "privatize", always),

@@ -42,6 +42,7 @@ class Scene:
     files: dict[tuple[str, str], set[bytes]] = field(default_factory=lambda: defaultdict(set))
     loss: dict[str, str] = field(default_factory=lambda: {"epsilon": "0.01"})
     """What specs of runs state that they cost."""
+    statistics: dict[str, Any] = field(default_factory=lambda: STATISTICS)
 
     @property
     def store(self) -> Path:
@@ -65,7 +66,7 @@ class Scene:
                 self.directory / "data",
                 name=name,
                 privacy={**self.loss, "neighboring": "add_or_remove_one", "unit": "row"},
-                statistics=STATISTICS,
+                statistics=self.statistics,
                 window=MONTHLY if "window" in changes else None,
             ),
             "store": str(self.store),

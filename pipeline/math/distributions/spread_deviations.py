@@ -76,16 +76,17 @@ _FLAT = (1.0 - EVEN) * 8.0 / math.sqrt(2.0) / math.pi
 
 def log_density(deviation: Any, log: Callable[[Any], Any]) -> Any:
     """Return log q(s), by NumPy's or JAX's logarithm."""
-    # (1).
-    inside = _EVEN / (1.0 + (LEAST / deviation) ** 8) + _FLAT * deviation**2
+    # (1), by (s / l)^8: its inverse has no end where chains come to columns that do not vary.
+    least = (deviation / LEAST) ** 8
+    inside = _EVEN * least / (1.0 + least) + _FLAT * deviation**2
     return log(inside) - log(1.0 + deviation**8)
 
 
 def slope(deviation: Floats) -> Floats:
     """Return k, the derivative of log q(s) by log s."""
-    below, above = (LEAST / deviation) ** 8, deviation**8
-    even, flat = _EVEN / (1.0 + below), _FLAT * deviation**2
-    risen = even * 8.0 * below / (1.0 + below) + 2.0 * flat
+    least, above = (deviation / LEAST) ** 8, deviation**8
+    even, flat = _EVEN * least / (1.0 + least), _FLAT * deviation**2
+    risen = even * 8.0 / (1.0 + least) + 2.0 * flat
     by_log: Floats = risen / (even + flat) - 8.0 * above / (1.0 + above)
     return by_log
 

@@ -174,7 +174,8 @@ def _by_ratios(mu: Floats, level: Floats, slope: Floats, rate: Floats, low: Floa
     is_down = rate >= n + 1.0
     term, total, i = np.ones_like(mu), np.ones_like(mu), 0.0
     while np.any(term > _LAST * total):
-        down = np.where(n - i > low + 1.0, (n - i) / rate, 0.0)
+        # Below the least count nothing is left to divide, by a rate that may be 0.
+        down = np.divide(n - i, rate, out=np.zeros_like(rate), where=n - i > low + 1.0)
         up = np.where(n + i < high, rate / (n + i + 1.0), 0.0)
         term = term * np.where(is_down, down, up)
         total += term

@@ -65,6 +65,14 @@ def test_a_concentration_is_read_and_named() -> None:
         SpreadNormalInverseWishart(0, 1, 0)
 
 
+def test_a_column_that_does_not_vary_has_a_density_and_a_slope() -> None:
+    """Far below the least expected the density falls as the square: exact, and without a warning."""
+    deviation = np.array([1e-60, 1e-45, 1e-30])
+    np.testing.assert_allclose(spread_deviations.slope(deviation), 2.0, rtol=1e-12)
+    steps = np.diff(spread_deviations.log_density(deviation, np.log))
+    np.testing.assert_allclose(steps, 2.0 * 15.0 * np.log(10.0), rtol=1e-12)
+
+
 @pytest.mark.parametrize("short", [0.0, 1e-14, -1e-14], ids=["multiples", "rounded up", "rounded down"])
 def test_columns_that_are_multiples_of_each_other_have_draws(short: float) -> None:
     """A scatter of rank 1, and one that rounding took past it: draws keep to the line of the columns."""
