@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
-from support.collecting import FromTheEnd, is_from_the_end
+from support.collecting import order_of
 from support.lanes import servers_first, slow_without_the_mark
 from support.memory import roomy_memory
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from support.made_once import Schemas
     from support.making import Workspace
     from support.postgres import Server
     from support.prefect_server import PrefectServer
@@ -53,9 +54,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Let each second process collect from the other end."""
-    if is_from_the_end(os.environ.get("PYTEST_XDIST_WORKER", ""), config.args):
-        config.pluginmanager.register(FromTheEnd())
+    """Let processes collect from different ends."""
+    if (order := order_of(os.environ.get("PYTEST_XDIST_WORKER", ""), config.args)) is not None:
+        config.pluginmanager.register(order)
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -86,14 +87,23 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def schemas_made_once() -> Iterator[None]:
-    """Run the ledger's migrations once for each engine: other ledgers are made by the same statements."""
-    from suffice.storage.ledger.sql import migrations
-    from support.made_once import keeping_statements
+def schemas() -> Iterator[Schemas]:
+    """Run the ledger's migrations once for each engine, and compile each statement once.
 
+    Other ledgers are made by the same statements, or from copies.
+    """
+    from sqlalchemy.sql.elements import ClauseElement
+
+    from suffice.storage.ledger.sql import migrations, sqlite
+    from support.compiled_once import compiling_once
+    from support.made_once import Schemas
+
+    made = Schemas()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(migrations, "upgrade", keeping_statements(migrations.upgrade))
-        yield
+        patch.setattr(migrations, "upgrade", made.keeping_statements(migrations.upgrade))
+        patch.setattr(sqlite, "_fill", made.filling_copies(sqlite._fill))
+        patch.setattr(ClauseElement, "_compile_w_cache", compiling_once(ClauseElement._compile_w_cache))
+        yield made
 
 
 @pytest.fixture(autouse=True)
@@ -149,8 +159,20 @@ def source_database(postgres_server: Server) -> Iterator[str]:
 
 
 @pytest.fixture(params=ENGINES)
-def ledger_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+def ledger_url(request: pytest.FixtureRequest, tmp_path: Path, schemas: Schemas) -> Iterator[str]:
     """Return the URL of a ledger still to be made, on each engine: `create_ledger` makes it."""
+    if request.param == "sqlite":
+        yield f"sqlite:///{tmp_path}/ledger.db"
+        return
+    server: Server = request.getfixturevalue("postgres_server")
+    url = server.new_database(schemas.preparing("postgresql"))
+    yield url
+    server.drop(url)
+
+
+@pytest.fixture(params=ENGINES)
+def empty_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Return the URL of a ledger of any schema still to be made, on each engine."""
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path}/ledger.db"
     return str(request.getfixturevalue("postgres_url"))

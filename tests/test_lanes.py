@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
-from support.collecting import FromTheEnd, is_from_the_end
+import pytest
+
+from support.collecting import InAnotherOrder, from_the_end, from_the_middle, order_of
 from support.lanes import servers_first, slow_without_the_mark
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 def item(path: str, *fixtures: str) -> Any:
@@ -30,18 +36,23 @@ def test_files_that_need_a_server_come_first_and_whole() -> None:
     assert servers_first(items) == [items[index] for index in (1, 2, 3, 5, 0, 4)]
 
 
-def test_files_that_were_collected_from_the_end_are_turned_round_whole() -> None:
-    items = [item(f"tests/test_{file}.py", name) for file in "ba" for name in ("one", "two")]
-    turned = list(items)
-    FromTheEnd().pytest_collection_modifyitems(turned)
-    assert turned == [items[index] for index in (2, 3, 0, 1)]
+@pytest.mark.parametrize(("turned", "order"), [(from_the_end, "cba"), (from_the_middle, "bca")])
+def test_files_that_were_collected_in_another_order_are_brought_back_whole(
+    turned: Callable[[list[Any]], list[Any]], order: str
+) -> None:
+    files = [[item(f"tests/test_{file}.py", name) for name in ("two", "one")] for file in "abc"]
+    items = list(chain.from_iterable(turned(files)))
+    assert [each.path.stem[-1] for each in items[::2]] == list(order)
+    InAnotherOrder(turned).pytest_collection_modifyitems(items)
+    assert items == list(chain.from_iterable(files))
 
 
-def test_each_second_process_collects_a_directory_from_the_end(repository: Path) -> None:
+def test_processes_collect_a_directory_in_orders_of_their_own(repository: Path) -> None:
     everything, one = [str(repository / "tests")], [__file__]
-    workers = ("", "gw0", "gw1", "gw2", "gw13")
-    assert [is_from_the_end(worker, everything) for worker in workers] == [False, False, True, False, True]
-    assert not any(is_from_the_end("gw1", arguments) for arguments in (one, everything * 2, []))
+    orders = [order_of(worker, everything) for worker in ("", "gw0", "gw1", "gw2", "gw13")]
+    turned = [order and order._turned for order in orders]
+    assert turned == [None, None, from_the_end, from_the_middle, from_the_end]
+    assert not any(order_of("gw1", arguments) for arguments in (one, everything * 2, []))
 
 
 def test_an_item_without_fixtures_has_no_server() -> None:

@@ -1,24 +1,26 @@
-"""Collecting from both ends: what one process has compiled, the other reads."""
+"""Collecting from different ends: what one process has compiled, the others read."""
 
 from __future__ import annotations
 
-from itertools import chain, groupby
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Sequence
+    from collections.abc import Callable, Generator, Sequence
 
 
-class FromTheEnd:
-    """A plugin that collects files from last to first, and hands their tests on in the usual order.
+class InAnotherOrder:
+    """A plugin that collects what is in a directory in another order, and hands tests on in the usual one.
 
     Compiling the tests' modules, assertions and all, takes longer than everything else about collecting them.
-    Two processes that go through them in one order both compile every one; from both ends they meet in the
-    middle, and each reads what the other wrote.
+    Processes that go through them in one order all compile every one; from different ends each reads what
+    the others wrote.
     """
+
+    def __init__(self, turned: Callable[[list[Any]], list[Any]]) -> None:
+        self._turned = turned
 
     @pytest.hookimpl(wrapper=True)
     def pytest_make_collect_report(
@@ -27,16 +29,29 @@ class FromTheEnd:
         """Turn round what is in a directory."""
         report = yield
         if isinstance(collector, pytest.Directory):
-            report.result.reverse()
+            report.result[:] = self._turned(report.result)
         return report
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        """Turn round the files, and leave the tests of each in their order."""
-        files = [list(group) for _, group in groupby(items, key=lambda item: item.path)]
-        items[:] = chain.from_iterable(reversed(files))
+        """Bring the files back into the order of their names, and leave the tests of each in theirs."""
+        items.sort(key=lambda item: item.path.parts)
 
 
-def is_from_the_end(worker: str, arguments: Sequence[str]) -> bool:
-    """Whether a worker of xdist is one of those: each second one, where all of a directory is collected."""
-    return worker[-1:] in set("13579") and len(arguments) == 1 and Path(arguments[0]).is_dir()
+def from_the_end(entries: list[Any]) -> list[Any]:
+    """Return the last entry first."""
+    return entries[::-1]
+
+
+def from_the_middle(entries: list[Any]) -> list[Any]:
+    """Return the second half before the first one."""
+    middle = len(entries) // 2
+    return entries[middle:] + entries[:middle]
+
+
+def order_of(worker: str, arguments: Sequence[str]) -> InAnotherOrder | None:
+    """Return in which order a worker of xdist collects all of a directory; None for the usual one."""
+    if not worker or len(arguments) != 1 or not Path(arguments[0]).is_dir():
+        return None
+    turned = (None, from_the_end, from_the_middle)[int(worker.removeprefix("gw")) % 3]
+    return turned and InAnotherOrder(turned)

@@ -51,9 +51,12 @@ class FixedCoverage:
 
 
 def fixed_release(
-    size: int, correlation: float, n: int, *, cells: int, rng: np.random.Generator
+    size: int, correlation: float, n: int | NDArray[np.int64], *, cells: int, rng: np.random.Generator
 ) -> NoisyStatistic:
-    """Release regressions of n rows on normal predictors at epsilon 1; nothing is clipped."""
+    """Release regressions on normal predictors at epsilon 1; nothing is clipped.
+
+    `n` is the number of rows of each cell, or of every one.
+    """
     bounds = {"lower": "-5", "upper": "5"}
     entry: dict[str, Any] = {
         "family": "linear_regression",
@@ -70,7 +73,7 @@ def fixed_release(
         return lambda data_set: np.asarray(rng.standard_normal((len(data_set), size)) @ root.T)
 
     truth = np.tile([*COEFFICIENTS[:size], 0.0, 1.0], (cells, 1))
-    sums = simulate(spec, truth, np.full(cells, n), rng, world)
+    sums = simulate(spec, truth, np.broadcast_to(n, cells), rng, world)
     totals = FAMILIES["linear_regression"].totals(spec, plan.design, sums.unclipped)
     noise = discrete_laplace(plan.scale, totals.shape, rng).astype(object)
     return noisy_statistic(plan, totals + noise)

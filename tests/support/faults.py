@@ -104,7 +104,7 @@ RECOVERY_POINTS: dict[str, Where] = {
 
 
 def warm_up() -> None:
-    """Import whatever a release imports, and have its kernels compiled; start no thread."""
+    """Import what a release imports, and have its kernels and statements compiled; start no thread."""
     for module in (
         "opendp._data",
         "scipy.stats",
@@ -126,6 +126,25 @@ def warm_up() -> None:
 
     spec = load_spec(mapping("data", statistics=STATISTICS))
     sum_batches(flights(10).to_batches(), chunk_job(spec))
+    _pay_once()
+
+
+def _pay_once() -> None:
+    """Charge, draw, stage and publish in a ledger of SQLite, so that its statements are compiled."""
+    import tempfile
+    from contextlib import closing
+
+    from sqlalchemy.sql.elements import ClauseElement
+
+    from support.compiled_once import compiling_once
+    from support.paid import open_books, pay
+
+    replace_function(ClauseElement, "_compile_w_cache", compiling_once(ClauseElement._compile_w_cache))
+    with tempfile.TemporaryDirectory() as directory:
+        books = open_books(Path(directory))
+        with closing(books.ledger):
+            pay(books, "first")
+            books.ledger.account("passengers")
 
 
 def perform(

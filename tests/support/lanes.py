@@ -30,7 +30,7 @@ def servers_first(items: Iterable[pytest.Item]) -> list[pytest.Item]:
 def _needed(item: pytest.Item) -> set[str]:
     names: set[str] = set(getattr(item, "fixturenames", ()))
     # On PostgreSQL the ledger's URL asks for the server while it is set up, so no name says it.
-    return names | {"postgres_server"} if "ledger_url" in names else names
+    return names | {"postgres_server"} if names & {"ledger_url", "empty_url"} else names
 
 
 def slow_without_the_mark(reports: Iterable[pytest.TestReport]) -> list[pytest.TestReport]:

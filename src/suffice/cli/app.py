@@ -297,12 +297,15 @@ def command_for(words: Sequence[str]) -> Callable[..., object]:
     It is whole where words begin with none, and its help may be asked.
     """
     first = words[0] if words else ""
-    commands = [each for each in app.registered_commands if _name_of(each) == first]
-    groups = [each for each in app.registered_groups if each.name == first]
-    if not commands and not groups and list(words) != ["--version"]:
-        return command()
+    names = {*map(_name_of, app.registered_commands), *(group.name for group in app.registered_groups)}
+    return _command_alone(first) if first in names or list(words) == ["--version"] else command()
+
+
+@cache
+def _command_alone(name: str) -> Callable[..., object]:
     alone = copy(app)
-    alone.registered_commands, alone.registered_groups = commands, groups
+    alone.registered_commands = [each for each in app.registered_commands if _name_of(each) == name]
+    alone.registered_groups = [each for each in app.registered_groups if each.name == name]
     return get_command(alone)
 
 

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+import sqlite3
+from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING
 
+import pytest
 from sqlalchemy import create_engine, make_url, text
+from sqlalchemy.exc import DBAPIError
 
-from suffice.storage.ledger.sql import migrations
-from support.made_once import keeping_statements
+from suffice.storage.ledger.opening import create_ledger
+from suffice.storage.ledger.sql import migrations, sqlite
+from support.made_once import REVISION, Schemas
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from sqlalchemy import Connection
 
@@ -49,17 +54,23 @@ def empty(url: str) -> Iterator[Connection]:
     engine.dispose()
 
 
-def test_kept_statements_make_what_the_migrations_make(ledger_url: str) -> None:
+def test_kept_statements_make_what_the_migrations_make(empty_url: str) -> None:
     runs = []
 
     def upgrade(connection: Connection, revision: str) -> None:
         runs.append(revision)
         ORIGINAL(connection, revision)
 
-    kept = keeping_statements(upgrade)
+    schemas = Schemas()
+    kept = schemas.keeping_statements(upgrade)
     made = []
-    for _ in range(3):
-        with empty(ledger_url) as connection:
+    for preparing in (False, False, True):
+        with empty(empty_url) as connection:
+            if preparing:
+                for statement in schemas.preparing(connection.dialect.name) or ():
+                    connection.exec_driver_sql(statement)
+                with pytest.raises(DBAPIError, match=REVISION), connection.begin_nested():
+                    schema(connection)
             kept(connection)
             made.append(schema(connection))
     assert runs == ["head"], "the others are of kept statements"
@@ -67,9 +78,26 @@ def test_kept_statements_make_what_the_migrations_make(ledger_url: str) -> None:
     assert len(made[0]) > 20
 
 
+def test_a_file_from_a_copy_is_a_ledger_as_the_migrations_make_it(tmp_path: Path) -> None:
+    schemas = Schemas()
+    made = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(migrations, "upgrade", schemas.keeping_statements(ORIGINAL))
+        patch.setattr(sqlite, "_fill", schemas.filling_copies(FILL))
+        for name in ("first.db", "copied.db"):
+            with closing(create_ledger(f"sqlite:///{tmp_path / name}")):
+                pass
+            with closing(sqlite3.connect(tmp_path / name)) as connection:
+                made.append(sorted(connection.execute(SQLITE)))
+                assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+                assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+                assert connection.execute("SELECT head_sequence FROM ledger").fetchone() == (1,)
+    assert made[0] == made[1]
+
+
 def test_a_named_revision_is_migrated_to() -> None:
     runs = []
-    kept = keeping_statements(lambda _, revision: runs.append(revision))
+    kept = Schemas().keeping_statements(lambda _, revision: runs.append(revision))
     engine = create_engine("sqlite://")
     with engine.begin() as connection:
         kept(connection, "0001")
@@ -79,5 +107,5 @@ def test_a_named_revision_is_migrated_to() -> None:
     assert runs == ["0001", "head"]
 
 
-ORIGINAL = migrations.upgrade
-"""As the module has it: sessions of tests replace it later."""
+ORIGINAL, FILL = migrations.upgrade, sqlite._fill
+"""As the modules have them: sessions of tests replace them later."""

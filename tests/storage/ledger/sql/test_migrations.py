@@ -65,13 +65,13 @@ def later() -> datetime:
 
 
 @pytest.fixture
-def old_url(ledger_url: str, tmp_path: Path) -> str:
+def old_url(empty_url: str, tmp_path: Path) -> str:
     """Return the URL of a ledger of revision 0001, on each engine."""
     file = tmp_path / "ledger.db"
     file.write_bytes(lzma.decompress(FILE.read_bytes()))
-    if not ledger_url.startswith("sqlite"):
-        _copy(file, ledger_url)
-    return ledger_url
+    if not empty_url.startswith("sqlite"):
+        _copy(file, empty_url)
+    return empty_url
 
 
 def _copy(file: Path, url: str) -> None:
