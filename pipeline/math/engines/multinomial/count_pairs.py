@@ -182,6 +182,8 @@ def pairs_by_rules(
         n = float(sums.counts.n_prior.support[0])
         # With N known, (1) is t(m) r(N - m).
         nodes = Nodes(value=sums.nodes, mass=sums.mass * OnGrid.of_rest(sums).at(n - sums.nodes))
+        # What a count gains the others lose: odds change by dm (1 / a + 1 / b), not by dm / a.
+        of_count = of_count * spreads.b / (spreads.a + spreads.b)
         rules = []
         for each in coarseness:
             nodes = condensed(nodes, _FINER * each * of_count, per_log, most)
