@@ -173,6 +173,14 @@ def test_levels_of_draws_are_those_asked_for(categories: int, epsilon: float, n:
     assert np.max(off) < 0.0
 
 
+def test_one_category_that_holds_all_of_a_known_number_has_the_levels_of_draws() -> None:
+    rng = np.random.default_rng()
+    counts = random_cells(12, 1, 0.1, 10**6, 2.0, Fixed(10**6), rng, lone=True)
+    off, error = excess(counts, 20_000, rng)
+    assert np.all(error <= TOLERANCE)
+    assert np.max(off) < 0.0
+
+
 @pytest.mark.audit
 @pytest.mark.timeout(3600)
 def test_random_cells_hold_their_errors() -> None:
