@@ -39,7 +39,7 @@ r        ``reference``      about E p_k                           (n_cells,)    
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Self
 
@@ -267,10 +267,9 @@ class CountSums:
         span = _span_of_sum(weights, low, high, shape, nats)
         step = noisy_counts.block_step(span, most_points or MAX_GRID)
         row_step = np.repeat(step, shape[1])
-        edges = weights.blocks(
-            low, high, np.minimum(row_step, noisy_counts.block_step(high - low + 1.0, TABLE_BLOCKS))
-        )
-        nodes, mass, log_total = noisy_counts.masses(weights, edges)
+        longest = np.minimum(row_step, noisy_counts.block_step(high - low + 1.0, TABLE_BLOCKS))
+        edges = weights.blocks(low, high, longest)
+        nodes, mass, log_total = noisy_counts.masses(*_beyond_the_end(weights, edges, (low, high), row_step))
         base = np.floor(low / row_step) * row_step
         tables = on_grid(nodes, mass, base, row_step)
         size = int(next_fast_len(int(np.max(span / step)) + shape[1] + 4, real=True))
@@ -464,6 +463,24 @@ class PosteriorOfN:
         middle = np.argmax(cumulative >= 0.5, axis=1)[:, None]
         median: Floats = np.take_along_axis(np.take_along_axis(self.n, order, axis=1), middle, axis=1)[:, 0]
         return median
+
+
+def _beyond_the_end(
+    weights: noisy_counts.CountWeights, edges: Floats, window: tuple[Floats, Floats], step: Floats
+) -> tuple[noisy_counts.CountWeights, Floats]:
+    """Rows and their blocks; on a coarse grid, those that reach the largest N go on for two steps.
+
+    A point of the sum stands for sums within a step of it. Counts beyond the largest N are in these as the
+    smaller ones are: without them that N would lack half of what leads to it where one count is all.
+    """
+    low, high = window
+    ends = (step > 1.0) & (high >= weights.n)
+    if not np.any(ends):
+        return weights, edges
+    weights = replace(weights, n=np.where(ends, weights.n + 2.0 * step, weights.n))
+    high = np.where(ends, weights.n, high)
+    longest = np.minimum(step, noisy_counts.block_step(high - low + 1.0, TABLE_BLOCKS))
+    return weights, weights.blocks(low, high, longest)
 
 
 def _span_of_sum(

@@ -32,6 +32,7 @@ from support.latent_counts import (
     distance,
     noisy_counts,
     observed_again,
+    rest_of_known_sum,
 )
 
 QUADRUPLES = [[3.0, 5.0, 2.0, 1.0], [-4.0, 2.0, 9.0, 3.0]]
@@ -315,3 +316,14 @@ def test_log_rising_is_one_product_on_both_sides_of_its_series(concentration: fl
     assert log_rising(np.array([concentration]), count.astype(float)) == pytest.approx(
         expected, rel=1e-11, abs=1e-9
     )
+
+
+@pytest.mark.parametrize("scale", [13.6, 13.4])
+def test_one_category_that_may_hold_all_of_a_known_number_has_its_mean_on_a_coarse_grid(
+    scale: float,
+) -> None:
+    counts = noisy_counts([[99960.0, 3.0, 10.0]], [0.01, 0.01, 0.01], scale, Fixed(100_000))
+    exact = count_posterior(counts)
+    rest = rest_of_known_sum(counts, 3000)
+    others = float(rest @ (0.02 + np.arange(3001.0))) / (100_000 + 0.03)
+    assert abs(1.0 - exact.mean[0, 0] - others) < 0.002 * exact.sd[0, 0]
