@@ -180,18 +180,24 @@ def pairs_by_rules(
     per_log = np.zeros(len(alpha))
     if isinstance(sums.counts.n_prior, Fixed):
         n = float(sums.counts.n_prior.support[0])
-        # With N known, (1) is t(m) r(N - m).
+        # With N known, (1) is t(m) r(N - m): one number, whichever of the two is spread less.
         nodes = Nodes(value=sums.nodes, mass=sums.mass * OnGrid.of_rest(sums).at(n - sums.nodes))
+        # As in ``pairs_of_known_sum``: in the root of the lesser one, so that 0 and 1 are told apart.
+        swapped = (spreads.a > spreads.b)[:, None]
+        nodes = Nodes(value=np.where(swapped, n - nodes.value, nodes.value), mass=nodes.mass)
         # What a count gains the others lose: odds change by dm (1 / a + 1 / b), not by dm / a.
-        of_count = of_count * spreads.b / (spreads.a + spreads.b)
+        a, b = spreads.a, spreads.b
+        width = WIDTH / 4.0 * np.sqrt(np.maximum(a, b) / (a + b))
+        width = np.where(np.minimum(alpha, beyond) < 1.0, np.minimum(width, _ALONE), width)
         rules = []
         for each in coarseness:
-            nodes = condensed(nodes, _FINER * each * of_count, per_log, most)
+            nodes = condensed(nodes, _FINER * each * width, per_log, most)
             row, place = np.nonzero(nodes.mass)
-            m = nodes.value[row, place]
-            rules.append(
-                Pairs.of(row, alpha[row] + m, beyond[row] + np.maximum(n - m, 0.0), nodes.mass[row, place])
-            )
+            lesser = np.clip(nodes.value[row, place], 0.0, n)
+            m = np.where(swapped[row, 0], n - lesser, lesser)
+            # Not n - m, which has lost the digits of a small sum.
+            rest = np.where(swapped[row, 0], lesser, n - lesser)
+            rules.append(Pairs.of(row, alpha[row] + m, beyond[row] + rest, nodes.mass[row, place]))
         return rules
     counts = Nodes(value=sums.nodes, mass=sums.mass)
     if categories == 2:

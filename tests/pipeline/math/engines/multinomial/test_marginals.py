@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+from scipy.special import betainc
 
 from suffice.pipeline.math.engines.multinomial import marginals
 from suffice.pipeline.math.engines.multinomial.count_posterior import CountsDistribution, count_posterior
@@ -16,7 +17,14 @@ from suffice.pipeline.math.engines.multinomial.noisy_counts import NoisyCounts
 from suffice.pipeline.math.priors.record_count import Fixed, NPrior, Reciprocal, Uniform
 from suffice.pipeline.terms.released.noise_distribution import NoisyTotals
 from suffice.pipeline.terms.statistics.simulated_sums import discrete_laplace
-from support.latent_counts import PAIRS, TRIPLES, Enumeration, noisy_counts, observed_again
+from support.latent_counts import (
+    PAIRS,
+    TRIPLES,
+    Enumeration,
+    noisy_counts,
+    observed_again,
+    rest_of_known_sum,
+)
 
 if TYPE_CHECKING:
     from suffice.typing import Floats
@@ -179,6 +187,20 @@ def test_one_category_that_holds_all_of_a_known_number_has_the_levels_of_draws()
     off, error = excess(counts, 20_000, rng)
     assert np.all(error <= TOLERANCE)
     assert np.max(off) < 0.0
+
+
+@pytest.mark.parametrize("concentration", [0.1, 0.5, 2.0])
+def test_what_one_category_leaves_of_a_known_number_is_resolved_down_to_none(concentration: float) -> None:
+    noisy = [[1e9 + 103.0, 13.0, 91.0, -527.0, -71.0]]
+    counts = noisy_counts(noisy, [concentration] * 5, 73.5, Fixed(10**9))
+    values, error = law(counts)
+    rest = rest_of_known_sum(counts, 4000)
+    others = np.arange(4001.0)
+    levels = rest @ betainc(
+        concentration + 1e9 - others[:, None], 4.0 * concentration + others[:, None], values[0, 0]
+    )
+    assert np.all(error <= TOLERANCE)
+    assert np.all(np.abs(levels - LEVELS) < error[0, 0])
 
 
 @pytest.mark.audit
