@@ -43,8 +43,14 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
+from suffice.errors import PriorError
 from suffice.pipeline.math.engines.multinomial import noisy_counts
-from suffice.pipeline.math.engines.multinomial.convolution import CountSums, PosteriorOfN, products_of_others
+from suffice.pipeline.math.engines.multinomial.convolution import (
+    UNRESOLVED,
+    CountSums,
+    PosteriorOfN,
+    products_of_others,
+)
 from suffice.pipeline.math.priors.record_count import Fixed
 
 if TYPE_CHECKING:
@@ -253,7 +259,13 @@ def pairs_of_known_sum(
 
 
 def _pairs(sums: CountSums, counts: Nodes, others: Nodes, alpha: Floats, beyond: Floats) -> Pairs:
-    """All pairs of nodes that matter, weighed by the link."""
+    """All pairs of nodes that matter, weighed by the link.
+
+    Raises
+    ------
+    PriorError
+        Where no pair of a row has an N that is allowed.
+    """
     product = counts.mass[:, :, None] * others.mass[:, None, :]
     possible = product > _HOPELESS * np.max(product, axis=(1, 2), keepdims=True)
     row, of_count, of_rest = np.nonzero(possible)
@@ -268,7 +280,11 @@ def _pairs(sums: CountSums, counts: Nodes, others: Nodes, alpha: Floats, beyond:
     link = noisy_counts.log_factor_of_n(sums.counts, at) + sums.weights.tilt[row] * at
     log_weight = np.where(inside, link + np.log(product[possible]), -np.inf)
     first = np.searchsorted(row, np.arange(len(alpha)))
-    weight = np.exp(log_weight - np.maximum.reduceat(log_weight, first)[row])
+    highest = np.maximum.reduceat(log_weight, first)
+    if not np.all(np.isfinite(highest)):
+        # Bounds of N so near, beside the noise, that no pair of nodes lies between them.
+        raise PriorError(UNRESOLVED)
+    weight = np.exp(log_weight - highest[row])
     used = weight > _RARE
     row = row[used]
     return Pairs.of(row, alpha[row] + m[used], beyond[row] + rest[used], weight[used])

@@ -203,6 +203,16 @@ def test_what_one_category_leaves_of_a_known_number_is_resolved_down_to_none(con
     assert np.all(np.abs(levels - LEVELS) < error[0, 0])
 
 
+def test_bounds_of_n_that_no_pair_of_nodes_meets_are_not_resolved() -> None:
+    noisy = [[158_759.0, 45_511.0, 795_610.0]]
+    counts = noisy_counts(noisy, [1.0] * 3, 74.0, Uniform(999_997, 1_000_004))
+    posterior = count_posterior(counts)
+    _, error = marginals._by_rule(counts, marginals.RULES[0], posterior.mean, posterior.sd, LEVELS)
+    assert np.all(np.isinf(error))
+    points = np.repeat(posterior.mean[:, :, None], 3, axis=2)
+    assert CountsDistribution(posterior).density("probability", points) is None
+
+
 @pytest.mark.audit
 @pytest.mark.timeout(3600)
 def test_random_cells_hold_their_errors() -> None:
