@@ -202,8 +202,8 @@ def pairs_by_rules(
             lesser = np.clip(nodes.value[row, place], 0.0, n)
             m = np.where(swapped[row, 0], n - lesser, lesser)
             # Not n - m, which has lost the digits of a small sum.
-            rest = np.where(swapped[row, 0], lesser, n - lesser)
-            rules.append(Pairs.of(row, alpha[row] + m, beyond[row] + rest, nodes.mass[row, place]))
+            remaining = np.where(swapped[row, 0], lesser, n - lesser)
+            rules.append(Pairs.of(row, alpha[row] + m, beyond[row] + remaining, nodes.mass[row, place]))
         return rules
     counts = Nodes(value=sums.nodes, mass=sums.mass)
     if categories == 2:
