@@ -92,10 +92,11 @@ RULES = (
     Rule(coarseness=(0.05, 0.4), nats=25.0, points=2**15, panels=120),
 )
 """The second is for cells that the first one does not settle: small counts are all nodes of their own."""
-_SMOOTH = Rule(coarseness=(0.5,), nats=16.0, points=2**12, panels=80)
+_SMOOTH = Rule(coarseness=(0.05,), nats=20.0, points=2**12, panels=80)
 """So fine that densities show no nodes."""
 _AT_ONCE, _NUMBERS, _TILTS, _CACHED, _PAIRS = 2**18, 2**16, 2**12, 2**16, 2**21
 """Points of grids, and parts times nodes, that are worked with at a time."""
+_NEAR = 1e-15
 _NARROW = 64
 """Numbers of records within which the bounds of N are near."""
 _MOST_ROUNDS = 12
@@ -224,7 +225,8 @@ def marginal_densities(counts: noisy_counts.NoisyCounts, points: Floats) -> Floa
     values = np.empty(points.shape)
     work = np.empty(max(_CACHED, points.shape[2]))
     for cells, (fine,) in _mixtures(counts, _SMOOTH, must_resolve=True):
-        at = points[cells].reshape(-1, points.shape[2])
+        # Next to 0 and 1, whose logits have no end, densities are those of where they begin.
+        at = np.clip(points[cells].reshape(-1, points.shape[2]), _NEAR, 1.0 - _NEAR)
         reference = Grid.of(fine.pairs, np.full(len(at), 0.5)).reference
         density = np.empty(at.shape)
         step = max(1, _CACHED // points.shape[2])
