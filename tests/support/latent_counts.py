@@ -59,6 +59,23 @@ def observed_again(counts: NoisyCounts, *further: tuple[Floats, float]) -> Noisy
     return dataclasses.replace(counts, totals=NoisyTotals.of_counts(values, scales))
 
 
+def rest_of_known_sum(counts: NoisyCounts, longest: int) -> Floats:
+    """Probabilities of 0 to so many records in all but the first category of the first cell, N known.
+
+    The distributions of single counts, convolved one by one on the integers.
+    """
+    (n, _), scale = counts.n_prior.support, float(counts.totals.scale[0])
+    rest, every = np.ones(1), np.arange(longest + 1.0)
+    for own, alpha in zip(counts.totals.values[0, 1:], counts.concentration[1:], strict=True):
+        log_weight = gammaln(alpha + every) - gammaln(every + 1.0) - np.abs(own - every) / scale
+        rest = np.convolve(rest, np.exp(log_weight - np.max(log_weight)))[: longest + 1]
+    first, alpha = n - every, counts.concentration[0]
+    log_weight = gammaln(alpha + first) - gammaln(first + 1.0)
+    log_weight -= np.abs(counts.totals.values[0, 0] - first) / scale
+    weight: Floats = rest * np.exp(log_weight - np.max(log_weight))
+    return weight / np.sum(weight)
+
+
 class Enumeration:
     """Every vector of counts of one cell, with its probability."""
 

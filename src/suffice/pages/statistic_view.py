@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from suffice.errors import PriorError, SufficeError
+from suffice.errors import SufficeError
 from suffice.pages.column_view import ENTRIES, MOST_COLUMNS, QUANTILE, READING, column_view
 from suffice.pages.drawing import (
     DrawnInterval,
@@ -27,10 +27,6 @@ from suffice.pipeline.ask.posterior.notes import clipping_warnings, default_line
 from suffice.pipeline.ask.posterior.summaries import summarise
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.distributions.composite import from_draws
-from suffice.pipeline.math.engines.multinomial.count_posterior import (
-    CountsDistribution,
-    ExactCountsDistribution,
-)
 from suffice.pipeline.spec.about import NOTHING
 from suffice.pipeline.terms.declaration.exact_numbers import format_number
 from suffice.pipeline.terms.released.noise_distribution import noise_half_width
@@ -209,7 +205,7 @@ def _posterior_view(statistic: NoisyStatistic, seed: int, about: About) -> Stati
     if FAMILIES[whole.plan.family].mean_and_variance is not None:
         most = MOST_SLOW_CELLS if len(whole.values) <= MOST_SLOW_CELLS else MOST_SLOW_CELLS // 2
     chosen, selection = _chosen(whole, most)
-    posterior = _exact(replace(posterior_of(chosen), about=about))
+    posterior = replace(posterior_of(chosen), about=about)
     rng = np.random.default_rng(seed)
     parameter = posterior.parameters[0]
     marks = posterior.five_numbers(parameter, MASS, draws=DRAWS, rng=rng)
@@ -262,22 +258,6 @@ def _column_view(whole: NoisyStatistic, statistic: NoisyStatistic, seed: int, ab
         has_axes_apart=posterior.n_groups > 1,
         about=about,
     )
-
-
-def _exact(posterior: Posterior) -> Posterior:
-    """Return a posterior whose intervals rest on no draws, where that takes no longer than readers wait.
-
-    The explorer beside the picture is exact: one question has one answer.
-    """
-    counts = posterior.distribution
-    if not isinstance(counts, CountsDistribution) or counts.mean("probability").size > MOST_INTERVALS:
-        return posterior
-    exact = replace(posterior, distribution=ExactCountsDistribution(counts.posterior))
-    try:
-        exact.five_numbers("probability", MASS)
-    except PriorError:
-        return posterior
-    return exact
 
 
 def _densities(posterior: Posterior, rng: np.random.Generator) -> str:

@@ -39,7 +39,7 @@ r        ``reference``      about E p_k                           (n_cells,)    
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Self
 
@@ -249,21 +249,27 @@ class CountSums:
     size: int
 
     @classmethod
-    def of(cls, counts: noisy_counts.NoisyCounts, tilt: Floats) -> Self:
-        """Build the tables of every cell at its tilt."""
+    def of(
+        cls,
+        counts: noisy_counts.NoisyCounts,
+        tilt: Floats,
+        *,
+        nats: float = noisy_counts.NATS,
+        most_points: int | None = None,
+    ) -> Self:
+        """Build the tables of every cell at its tilt, down to some nats below peaks, on so many points."""
         from scipy.fft import next_fast_len, rfft
 
         shape = counts.shape
         weights = noisy_counts.rows_of(counts, tilt)
-        low, high = weights.window()
+        low, high = weights.window(nats)
         # The FFT is as long as the sum spreads, not as all rows together.
-        span = _span_of_sum(weights, low, high, shape)
-        step = noisy_counts.block_step(span, MAX_GRID)
+        span = _span_of_sum(weights, low, high, shape, nats)
+        step = noisy_counts.block_step(span, most_points or MAX_GRID)
         row_step = np.repeat(step, shape[1])
-        edges = weights.blocks(
-            low, high, np.minimum(row_step, noisy_counts.block_step(high - low + 1.0, TABLE_BLOCKS))
-        )
-        nodes, mass, log_total = noisy_counts.masses(weights, edges)
+        longest = np.minimum(row_step, noisy_counts.block_step(high - low + 1.0, TABLE_BLOCKS))
+        edges = weights.blocks(low, high, longest)
+        nodes, mass, log_total = noisy_counts.masses(*_beyond_the_end(weights, edges, (low, high), row_step))
         base = np.floor(low / row_step) * row_step
         tables = on_grid(nodes, mass, base, row_step)
         size = int(next_fast_len(int(np.max(span / step)) + shape[1] + 4, real=True))
@@ -459,8 +465,26 @@ class PosteriorOfN:
         return median
 
 
+def _beyond_the_end(
+    weights: noisy_counts.CountWeights, edges: Floats, window: tuple[Floats, Floats], step: Floats
+) -> tuple[noisy_counts.CountWeights, Floats]:
+    """Rows and their blocks; on a coarse grid, those that reach the largest N go on for two steps.
+
+    A point of the sum stands for sums within a step of it. Counts beyond the largest N are in these as the
+    smaller ones are: without them that N would lack half of what leads to it where one count is all.
+    """
+    low, high = window
+    ends = (step > 1.0) & (high >= weights.n)
+    if not np.any(ends):
+        return weights, edges
+    weights = replace(weights, n=np.where(ends, weights.n + 2.0 * step, weights.n))
+    high = np.where(ends, weights.n, high)
+    longest = np.minimum(step, noisy_counts.block_step(high - low + 1.0, TABLE_BLOCKS))
+    return weights, weights.blocks(low, high, longest)
+
+
 def _span_of_sum(
-    weights: noisy_counts.CountWeights, low: Floats, high: Floats, shape: tuple[int, ...]
+    weights: noisy_counts.CountWeights, low: Floats, high: Floats, shape: tuple[int, ...], nats: float
 ) -> Floats:
     """How far the sum of the rows spreads: all of them, or Bernstein's bound where that is less."""
     edges = weights.blocks(low, high, noisy_counts.block_step(high - low + 1.0, 96))
@@ -469,7 +493,7 @@ def _span_of_sum(
     variance = np.sum((nodes - mean) ** 2 * mass, axis=1).reshape(shape)
     width = (high - low + 1.0).reshape(shape)
     # Bernstein: P(|sum - mean| > x) <= 2 e^(-x^2 / 2 (V + w x / 3)) for terms within w.
-    bernstein = 2.0 * (np.max(width, axis=1) + np.sqrt(2.0 * noisy_counts.NATS * np.sum(variance, axis=1)))
+    bernstein = 2.0 * (np.max(width, axis=1) + np.sqrt(2.0 * nats * np.sum(variance, axis=1)))
     span: Floats = np.minimum(np.sum(width, axis=1), bernstein)
     return span
 

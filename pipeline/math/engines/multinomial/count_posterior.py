@@ -26,9 +26,9 @@ follows from the joint posterior of a count and N,
 
     P(c_k = m, N) \propto t_k(m) \, r_k(N - m) \, l(N) \qquad (5)
 
-with the tilted row t of the count, the sum r of the other rows by FFT, and the link l of N. Pairs whose
-Betas all but coincide are merged, as in ``merged``. Why this is exact, where it is only nearly so and by
-how much: docs/decisions/0006-latent-counts-exactly.md.
+with the tilted row t of the count, the sum r of the other rows by FFT, and the link l of N. Quantiles and
+densities are those of (4), by few pairs and with an error (``marginals``). Why moments are exact, where they
+are only nearly so and by how much: docs/decisions/0006-latent-counts-exactly.md.
 
 ======= =================== ============================== ========================= ======
 symbol  in the code         meaning                        shape                     unit
@@ -42,7 +42,7 @@ A       ``total``           their sum                      scalar               
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -50,22 +50,17 @@ import numpy as np
 from suffice.errors import PriorError
 from suffice.pipeline.math.distributions import dirichlet
 from suffice.pipeline.math.distributions.composite import Probabilities
-from suffice.pipeline.math.distributions.merged import FINE, Components
-from suffice.pipeline.math.engines.multinomial import noisy_counts, sampling
-from suffice.pipeline.math.engines.multinomial.convolution import MAX_GRID, CountSums, products_of_others
+from suffice.pipeline.math.engines.multinomial import marginals, noisy_counts, sampling
+from suffice.pipeline.math.engines.multinomial.convolution import MAX_GRID, CountSums
 from suffice.pipeline.math.engines.multinomial.flat_prior import TiltMixture, has_tilts, resolve
 from suffice.pipeline.math.engines.multinomial.sampling import count_sampler
-from suffice.pipeline.math.priors.record_count import Fixed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from suffice.typing import Cells, Floats
 
-    _Update = Callable[[Floats, Floats], dirichlet.BetaDistribution]
-
 _BATCH_NUMBERS = 2**20
-PAIR_BLOCKS = 2**13
 _NEGLIGIBLE = np.log(1e-9)
 _MOST_ROUNDS = 60
 _COSTLY = 12.0
@@ -117,7 +112,7 @@ class PiecePosterior:
             part = self.pieces.take(batch)
             if part.is_pair:
                 weights = noisy_counts.pair_rows(part)
-                first = count_sampler(weights, pair_blocks(weights)).sample(local, rng)
+                first = count_sampler(weights, noisy_counts.pair_blocks(weights)).sample(local, rng)
                 result[0, slots], result[1, slots] = first, part.support[0, 0] - first
             else:
                 result[:, slots] = sampling.sample(CountSums.of(part, self.tilt[batch]), local, rng)
@@ -322,19 +317,13 @@ def _batches(counts: noisy_counts.NoisyCounts, tilt: Floats) -> Iterator[Cells]:
         start = stop
 
 
-def pair_blocks(weights: noisy_counts.CountWeights) -> Floats:
-    """Blocks of the first of two counts that sum to a known N."""
-    low, high = weights.window()
-    return weights.blocks(low, high, noisy_counts.block_step(high - low + 1.0, PAIR_BLOCKS))
-
-
 def _pair_posterior(counts: noisy_counts.NoisyCounts) -> PiecePosterior:
     """Two counts with a known sum: one table a cell."""
     cells = counts.totals.n_cells
     mean, sd, log_evidence = np.empty(counts.shape), np.empty(counts.shape), np.empty(cells)
     for batch in _batches(counts, np.zeros(cells)):
         weights = noisy_counts.pair_rows(counts.take(batch))
-        nodes, mass, log_sum = noisy_counts.masses(weights, pair_blocks(weights))
+        nodes, mass, log_sum = noisy_counts.masses(weights, noisy_counts.pair_blocks(weights))
         # With N known, (1) is one row times a constant.
         log_evidence[batch] = log_sum + noisy_counts.log_factor_of_n(counts, weights.n)
         centre = np.sum(nodes * mass, axis=1)
@@ -357,123 +346,6 @@ def _pair_posterior(counts: noisy_counts.NoisyCounts) -> PiecePosterior:
     )
 
 
-_RARE = 1e-9
-"""Probability, relative to the likeliest, below which a number of rows is left out."""
-_MOST = 512
-"""Values of a count, and of the sum of the others, of which all pairs are formed."""
-
-
-def marginal_densities(counts: noisy_counts.NoisyCounts, points: Floats) -> Floats | None:
-    """Return densities of every probability, at points (n_cells, n_categories, n_points), cell by cell.
-
-    0 of a single category, whose probability is 1. None where a cell's posterior of N needs more pieces than
-    is sensible.
-    """
-    values = np.zeros(points.shape)
-    try:
-        for cell, category, update, merged in _marginals(counts):
-            values[cell, category] = merged.density(update, points[cell, category][None])[0]
-    except PriorError:
-        return None
-    return values
-
-
-def _marginals(counts: noisy_counts.NoisyCounts) -> Iterator[tuple[int, int, _Update, Components]]:
-    """Every cell and category, with the Betas of (4) and how they are made; none of a single category."""
-    if len(counts.concentration) == 1:
-        return
-    total = counts.total_concentration
-    for cell in range(counts.totals.n_cells):
-        of_cell = counts.take(np.array([cell]))
-        parts = list(_pair(of_cell) if of_cell.is_pair else _pieces(of_cell))
-        for category, prior in enumerate(counts.concentration.tolist()):
-
-            def update(n: Floats, count: Floats, prior: float = prior) -> dirichlet.BetaDistribution:
-                return dirichlet.BetaDistribution(
-                    concentration1=prior + count, concentration0=total - prior + n - count
-                )
-
-            n, count, weight = (
-                np.concatenate(column) for column in zip(*(part[category] for part in parts), strict=True)
-            )
-            pairs = Components(
-                cell=np.zeros(len(n), dtype=np.int64),
-                n=n,
-                total=count,
-                weight=weight / np.sum(weight),
-                scatter=np.zeros(len(n)),
-            )
-            yield cell, category, update, Components.of(pairs, update, 1, fineness=FINE)
-
-
-def _pair(counts: noisy_counts.NoisyCounts) -> Iterator[list[tuple[Floats, Floats, Floats]]]:
-    """N, the count and their probability for both of two categories whose sum is known."""
-    weights = noisy_counts.pair_rows(counts)
-    nodes, mass, _ = noisy_counts.masses(weights, pair_blocks(weights))
-    used = mass[0] > _RARE * np.max(mass[0])
-    first, weight = nodes[0, used], mass[0, used]
-    n = np.full(len(first), float(weights.n[0]))
-    yield [(n, first, weight), (n, n - first, weight)]
-
-
-def _pieces(counts: noisy_counts.NoisyCounts) -> Iterator[list[tuple[Floats, Floats, Floats]]]:
-    """The same of every category, by pieces of the range of N."""
-    posterior = piece_posterior(counts)
-    for piece, share in enumerate(posterior.share.tolist()):
-        only = np.array([piece])
-        sums = CountSums.of(posterior.pieces.take(only), posterior.tilt[only])
-        before, after = products_of_others(sums.transforms)
-        mixtures = []
-        for category in range(sums.tables.shape[1]):
-            # r of (5): the sum of all rows but one.
-            others = sums.density_of(before[category] * after[category])[0]
-            # (4) by the pairs of (5), each piece with its share in (3).
-            n, count, weight = _joint(sums, category, others)
-            mixtures.append((n, count, weight * (share / np.sum(weight))))
-        yield mixtures
-
-
-def _joint(sums: CountSums, category: int, others: Floats) -> tuple[Floats, Floats, Floats]:
-    """N, the count of a category and their weight, of the one cell of `sums`."""
-    table = sums.tables[0, category]
-    count = sums.base[0, category] + sums.step[0] * np.arange(len(table))
-    base, mean = (np.sum(column, axis=1) - column[:, category] for column in (sums.base, sums.mean))
-    rest = sums.grid(base, mean)[0]
-    count, table = _used(count, table)
-    if isinstance(sums.counts.n_prior, Fixed):
-        order = np.argsort(rest)
-        n = np.full(len(count), float(sums.counts.n_prior.support[0]))
-        # With N known, (5) is t(m) r(N - m).
-        weight = table * np.interp(n - count, rest[order], others[order], left=0.0, right=0.0)
-        return n, count, weight
-    count, table = _thinned(count, table)
-    rest, others = _thinned(*_used(rest, others))
-    n = (count[:, None] + rest).ravel()
-    link = sums.link(n[None])[0]
-    # (5) for all pairs of a count and a sum of the others.
-    weight = (table[:, None] * others).ravel() * np.exp(link - np.max(link))
-    used = weight > _RARE * np.max(weight)
-    return n[used], np.repeat(count, len(rest))[used], weight[used]
-
-
-def _used(values: Floats, mass: Floats) -> tuple[Floats, Floats]:
-    """Keep what is not all but impossible, in ascending order."""
-    used = np.flatnonzero(mass > _RARE * np.max(mass))
-    used = used[np.argsort(values[used])]
-    return values[used], mass[used]
-
-
-def _thinned(values: Floats, mass: Floats) -> tuple[Floats, Floats]:
-    """Join neighbours at their mean, where there are more than ``_MOST``."""
-    each = -(-len(values) // _MOST)
-    if each == 1:
-        return values, mass  # a mean would round, and a whole N at an end of its range would lie beyond it
-    starts = np.arange(0, len(values), each)
-    # Neighbours join at their mean, which leaves the first moment of (5) as it is.
-    joined = np.add.reduceat(mass, starts)
-    return np.add.reduceat(values * mass, starts) / joined, joined
-
-
 # ruff: noqa: ARG002 - distributions share one interface, and none needs all of it
 
 
@@ -488,9 +360,43 @@ class CountsDistribution(Probabilities):
         """Log probabilities of the noisy counts under the prior, (n_cells,), up to one constant."""
         return self.posterior.log_evidence
 
+    @property
+    def is_from_draws(self) -> bool:
+        """Whether quantiles are those of draws."""
+        return False
+
+    def quantiles(self, parameter: str, q: Sequence[float], draws: int, rng: np.random.Generator) -> Floats:
+        """Marginal quantiles by (4); of draws, in the cells whose law is not resolved (``level_errors``)."""
+        return self._law(q, draws, rng)[0]
+
+    def level_errors(self, draws: int, rng: np.random.Generator) -> Floats:
+        """By how much the levels of quantiles are off, shaped as the means; see ``marginals``.
+
+        In cells whose quantiles are those of draws, the standard error of the median's level.
+        """
+        return self._law((0.5,), draws, rng)[1]
+
     def density(self, parameter: str, points: Floats) -> Floats | None:
-        """Marginal densities at points (n_cells, n_categories, n_points), worked out cell by cell."""
-        return marginal_densities(self.posterior.counts, points)
+        """Marginal densities at points (n_cells, n_categories, n_points); None where N is not resolved."""
+        if points.shape[1] == 1:
+            # A single category has the probability 1, and no density.
+            return np.zeros(points.shape)
+        try:
+            return marginals.marginal_densities(self.posterior.counts, points)
+        except PriorError:
+            return None
+
+    def _law(self, q: Sequence[float], draws: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
+        """Quantiles, and the errors of their levels."""
+        posterior = self.posterior
+        if posterior.counts.shape[1] == 1:
+            return np.ones((*posterior.counts.shape, len(q))), np.zeros(posterior.counts.shape)
+        values, error = marginals.marginal_quantiles(posterior.counts, posterior.mean, posterior.sd, q)
+        for cell in np.flatnonzero(~np.all(error <= marginals.TOLERANCE, axis=1)):
+            drawn = count_posterior(posterior.counts.take(np.array([cell]))).sample(draws, rng)[:, 0]
+            values[cell] = np.quantile(drawn, q, axis=0).T
+            error[cell] = 0.5 / np.sqrt(draws)
+        return values, error
 
     def prior_distribution(self) -> dirichlet.DirichletDistribution:
         """The prior, as the distribution of one cell."""
@@ -502,32 +408,3 @@ class CountsDistribution(Probabilities):
         # (2).
         concentration = self.posterior.prior_concentration + counts.reshape(-1, counts.shape[-1])
         return dirichlet.DirichletDistribution(concentration=concentration)
-
-
-@dataclass(frozen=True, slots=True)
-class ExactCountsDistribution(CountsDistribution):
-    """The same with quantiles by (4), which take about a twentieth of a second each cell and category.
-
-    Raises
-    ------
-    PriorError
-        From ``quantiles``: where a cell's posterior of N needs more pieces than is sensible.
-    """
-
-    _known: dict[tuple[float, ...], Floats] = field(default_factory=dict, repr=False, compare=False)
-
-    @property
-    def is_from_draws(self) -> bool:
-        """Whether quantiles are those of draws."""
-        return False
-
-    def quantiles(self, parameter: str, q: Sequence[float], draws: int, rng: np.random.Generator) -> Floats:
-        """Quantiles (n_cells, n_categories, n_q), which rest on no draws."""
-        levels = tuple(q)
-        if levels not in self._known:
-            # A single category has the probability 1, and no Beta.
-            values = np.ones((*self.posterior.counts.shape, len(levels)))
-            for cell, category, update, merged in _marginals(self.posterior.counts):
-                values[cell, category] = merged.quantiles(update, levels, 1)[0]
-            self._known[levels] = values
-        return self._known[levels].copy()

@@ -185,9 +185,12 @@ class CountWeights:
             reached: NDArray[np.bool_] = self.log_weight(count[:, None])[:, 0] >= level
             return reached
 
+        # Most rows end within so many scales of the noise: there is where bisection begins.
+        reach = np.ceil(1.5 * nats / max(float(np.sum(self.rates)), 1e-300)) + 1.0
+        below, above = np.maximum(leftmost - reach, 0.0), np.minimum(rightmost + reach, self.n)
         return (
-            _first_true(reaches, np.zeros_like(leftmost), leftmost),
-            -_first_true(lambda count: reaches(-count), -self.n, -rightmost),
+            _first_true(reaches, np.where(reaches(below), 0.0, below), leftmost),
+            -_first_true(lambda count: reaches(-count), -np.where(reaches(above), self.n, above), -rightmost),
         )
 
     def kinks_within(self) -> Floats:
@@ -437,6 +440,15 @@ def pair_rows(counts: NoisyCounts) -> CountWeights:
         kinks=values,
         rates=rates,
     )
+
+
+PAIR_BLOCKS = 2**13
+
+
+def pair_blocks(weights: CountWeights) -> Floats:
+    """Blocks of the first of two counts that sum to a known N."""
+    low, high = weights.window()
+    return weights.blocks(low, high, block_step(high - low + 1.0, PAIR_BLOCKS))
 
 
 def masses(weights: CountWeights, edges: Floats) -> tuple[Floats, Floats, Floats]:

@@ -12,6 +12,7 @@ from suffice.errors import PriorError, UsageError
 from suffice.pipeline.math.distributions.dirichlet import sample_dirichlet
 from suffice.pipeline.math.engines.multinomial import convolution, sampling
 from suffice.pipeline.math.engines.multinomial import count_posterior as posterior
+from suffice.pipeline.math.engines.multinomial import noisy_counts as noisy_counts_module
 from suffice.pipeline.math.engines.multinomial.count_posterior import count_posterior
 from suffice.pipeline.math.engines.multinomial.noisy_counts import (
     CountWeights,
@@ -31,6 +32,7 @@ from support.latent_counts import (
     distance,
     noisy_counts,
     observed_again,
+    rest_of_known_sum,
 )
 
 QUADRUPLES = [[3.0, 5.0, 2.0, 1.0], [-4.0, 2.0, 9.0, 3.0]]
@@ -194,7 +196,7 @@ def test_a_coarser_grid_gives_the_same_posterior(
     points = 2**12
     for module, name in ((convolution, "MAX_GRID"), (posterior, "MAX_GRID"), (convolution, "TABLE_BLOCKS")):
         monkeypatch.setattr(module, name, points)
-    monkeypatch.setattr(posterior, "PAIR_BLOCKS", 256)
+    monkeypatch.setattr(noisy_counts_module, "PAIR_BLOCKS", 256)
     coarse = count_posterior(counts)
     # The stated error, (step / scale)^2 / 8, for steps of 4.
     error = (4 / 60) ** 2 / 8
@@ -314,3 +316,14 @@ def test_log_rising_is_one_product_on_both_sides_of_its_series(concentration: fl
     assert log_rising(np.array([concentration]), count.astype(float)) == pytest.approx(
         expected, rel=1e-11, abs=1e-9
     )
+
+
+@pytest.mark.parametrize("scale", [13.6, 13.4])
+def test_one_category_that_may_hold_all_of_a_known_number_has_its_mean_on_a_coarse_grid(
+    scale: float,
+) -> None:
+    counts = noisy_counts([[99960.0, 3.0, 10.0]], [0.01, 0.01, 0.01], scale, Fixed(100_000))
+    exact = count_posterior(counts)
+    rest = rest_of_known_sum(counts, 3000)
+    others = float(rest @ (0.02 + np.arange(3001.0))) / (100_000 + 0.03)
+    assert abs(1.0 - exact.mean[0, 0] - others) < 0.002 * exact.sd[0, 0]
