@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,10 +13,9 @@ from support import releases
 from support.releases import make_plan, publish
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from support.running import Runner
 
+VECTORS = Path(__file__).parents[1] / "vectors"
 CANCELLED = np.array([[900, 100], [800, 200], [950, 50]], dtype=object)
 STOPS = np.array([[150, 50], [120, 80], [140, 60]], dtype=object)
 CARRIER = np.array([[30, 40, 5], [300, 40, -4], [20, 20, 20]], dtype=object)
@@ -163,14 +163,16 @@ def test_the_title_of_a_plot_names_the_window(
 
 
 def test_ends_of_intervals_that_are_of_draws_say_so(release: str, suffice: Runner) -> None:
-    """Categories' do, whatever draws there are; those of a law, and the plug-in's, do not."""
+    """Those of classes and their features do; those of a law, and the plug-in's, do not."""
     label = "the ends of intervals are from draws: other draws give slightly other ends"
-    for statistic, more, is_said in (
-        ("carrier", (), True),
-        ("carrier", ("--method", "plug-in"), False),
-        ("cancelled", (), False),
+    tables = str(VECTORS / "valid" / "tables" / "release")
+    for of, statistic, more, is_said in (
+        (tables, "classes", (), True),
+        (tables, "classes", ("--method", "plug-in"), False),
+        (release, "carrier", (), False),
+        (release, "cancelled", (), False),
     ):
-        words = ("posterior", release, statistic, *more, "--draws", "200")
+        words = ("posterior", of, statistic, *more, "--draws", "200")
         first, second = (suffice.json(*words, "--seed", seed) for seed in ("1", "2"))
         assert (label in first["source"].get("notes", [])) == is_said
         assert (first["rows"] != second["rows"]) == is_said

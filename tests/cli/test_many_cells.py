@@ -85,7 +85,9 @@ def test_one_key_is_all_that_is_read_of_many(
     assert computed == [1]
     (of_all,) = [each for each in whole if (each["shop"], each["day"]) == (7, "day 5")]
     numbers = ("mean", "sd", "lower", "upper")
-    assert [row[name] for name in numbers] == pytest.approx([of_all[name] for name in numbers], rel=1e-6)
+    # One cell is worked out by blocks, hundreds by rules: they agree to what decision 166 states.
+    of_both = ([each[name] for name in numbers] for each in (row, of_all))
+    assert next(of_both) == pytest.approx(next(of_both), abs=0.02 * row["sd"])
     assert suffice.json("table", release, STATISTIC, *KEY)["rows"] == [
         each for each in estimates if (each["shop"], each["day"]) == (7, "day 5")
     ]
