@@ -66,6 +66,7 @@ def test_means_that_are_given_have_no_spread_however_few_the_rows() -> None:
     assert np.isfinite(given.mean("variance")[2]).all()
 
 
+@pytest.mark.slow
 def test_one_row_leaves_means_with_a_mean_and_a_spread() -> None:
     """Under the default prior, which states where means are before there is any row."""
     one = released(ENTRIES["normal"], rows_of(1, np.random.default_rng()))
