@@ -41,10 +41,11 @@ export function treeSection(page, reader) {
   const mass = numberField("Probability of intervals, in %", { low: 0.1, high: 99.9, step: "any" }, (of) =>
     change({ mass: Number((of / 100).toPrecision(12)) }),
   );
+  const which = element("fieldset", {}, element("legend", {}, "Tree"), page.trees.length > 1 ? tree.node : null, beside, component.node);
   const form = element(
     "form",
     { class: "explorer-form", "aria-label": "Which tree", submit: (event) => event.preventDefault() },
-    element("fieldset", {}, element("legend", {}, "Tree"), page.trees.length > 1 ? tree.node : null, beside, component.node),
+    which,
     element("fieldset", {}, element("legend", {}, "Shown as"), population.node, mass.node),
   );
   const headline = element("p", { class: "explorer-answer", role: "status" });
@@ -76,6 +77,8 @@ export function treeSection(page, reader) {
     }));
     component.fill(components.map((value) => ({ value, text: page.words.value(question.name, value) })));
     component.node.hidden = components.length < 2;
+    // One tree, of no groups and of one kind of count: there is nothing to choose.
+    which.hidden = page.trees.length < 2 && groups.length === 0 && components.length < 2;
     change(question, false);
   }
 

@@ -396,8 +396,8 @@ def release_page(
             f"The data files have {number(data_size / 2**20, 3)} MB: too much for a page to carry. Open the "
             "release in Python, R or JavaScript instead."
             if data_size > LARGEST_EMBEDDED
-            else "Statistics with groups of their own are not explored here, but for histograms and trees of "
-            "counts: open the release in Python, R or JavaScript."
+            else "Statistics with groups of their own are not explored here, but for histograms and trees: "
+            "open the release in Python, R or JavaScript."
             if not alike
             else ""
             if release.statistics

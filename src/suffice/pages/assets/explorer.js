@@ -1,6 +1,6 @@
 // The explorer of a release's page. Made by `npm run build` in readers/javascript: change the sources, not this.
 // sources: explorer/answering.js explorer/answers.js explorer/axis.js explorer/column-picture.js explorer/column-section.js explorer/combobox.js explorer/contrast.js explorer/count-control.js explorer/dom.js explorer/downloads.js explorer/explorer.js explorer/fields.js explorer/form.js explorer/lines.js explorer/main.js explorer/moments.js explorer/numbers.js explorer/page-data.js explorer/parts.js explorer/picture.js explorer/pool.js explorer/preparing.js explorer/prior-control.js explorer/priors.js explorer/reading.js explorer/released.js explorer/scales.js explorer/state.js explorer/tables.js explorer/tree-section.js explorer/words.js src/about.js src/blocks.js src/bytes.js src/canonical_json.js src/clipped.js src/clipping.js src/cone_noise.js src/conflict.js src/counts.js src/domains.js src/errors.js src/exact.js src/families.js src/histogram/bins.js src/histogram/column.js src/histogram/emission.js src/histogram/grid.js src/histogram/posterior.js src/histogram/prior.js src/histogram/walk.js src/index.js src/intervals.js src/likelihood.js src/line.js src/manifest.js src/parquet.js src/plan.js src/plan_values.js src/posterior.js src/priors.js src/publication.js src/published_likelihood.js src/published_table.js src/random.js src/reading.js src/release.js src/rules.js src/samples.js src/signature.js src/special.js src/tabulated.js src/thrift.js src/totals.js src/tree/count_tree.js src/tree/fft.js src/tree/hyperparameters.js src/tree/key_tree.js src/tree/matrices.js src/tree/messages.js src/tree/passes.js src/tree/populations.js src/tree/posterior.js src/tree/released_tree.js src/tree/unit.js
-// sha256: 00355f7e093b986c8694b950e0a691587eae31c4152fcb8730b2fc437bc1c89f
+// sha256: 2923c2871bf96ca02fcf8c5b241a758982e320d50bdd77842d19a0e1b61bc9f2
 (() => {
   // explorer/contrast.js
   var TAIL = 1e-8;
@@ -8930,10 +8930,11 @@
       { low: 0.1, high: 99.9, step: "any" },
       (of2) => change({ mass: Number((of2 / 100).toPrecision(12)) })
     );
+    const which = element("fieldset", {}, element("legend", {}, "Tree"), page.trees.length > 1 ? tree.node : null, beside2, component2.node);
     const form2 = element(
       "form",
       { class: "explorer-form", "aria-label": "Which tree", submit: (event) => event.preventDefault() },
-      element("fieldset", {}, element("legend", {}, "Tree"), page.trees.length > 1 ? tree.node : null, beside2, component2.node),
+      which,
       element("fieldset", {}, element("legend", {}, "Shown as"), population.node, mass.node)
     );
     const headline = element("p", { class: "explorer-answer", role: "status" });
@@ -8964,6 +8965,7 @@
       }));
       component2.fill(components.map((value) => ({ value, text: page.words.value(question.name, value) })));
       component2.node.hidden = components.length < 2;
+      which.hidden = page.trees.length < 2 && groups.length === 0 && components.length < 2;
       change(question, false);
     }
     function choose(name) {
