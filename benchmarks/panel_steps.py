@@ -1,6 +1,6 @@
 r"""Steps of panels behind noise: do intervals hold them, and which answers say that they do not tell.
 
-Run it as ``python benchmarks/panel_steps.py [--panels 4] [--jumps 0]``.
+Run it as ``PYTHONPATH=tests python -m benchmarks.panel_steps [--panels 4] [--jumps 0]``.
 
 A panel has 25 places of a square map and 10 months. Positions are a smooth field of a standard deviation of
 .5, a common walk with steps of .1 and walks of places with steps d, a share of them Laplace(0, 1) jumps; each
@@ -13,50 +13,23 @@ from __future__ import annotations
 
 import argparse
 import time
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from benchmarks.pooled_panel import JUMPS, SCALE, grid
 from suffice.pipeline.ask.borrowing.walk_known import Steps
 from suffice.pipeline.math.distributions.distribution import Line
-from suffice.pipeline.math.engines.pooled.cells import Focus, Nodes, nodes_of_positions
 from suffice.pipeline.math.engines.pooled.field_map import FieldMap
 from suffice.pipeline.math.engines.pooled.panel_fit import panel_distribution
 from suffice.pipeline.math.engines.pooled.populations import DEFAULT, POPULATIONS
 from suffice.pipeline.math.engines.pooled.series import CellsInOrder
+from support.normal_cells import NormalCells
 
 if TYPE_CHECKING:
-    from suffice.typing import Cells, Floats
+    from suffice.typing import Floats
 
 SIDE, MONTHS = 5, 10
-
-
-@dataclass(frozen=True)
-class NormalCells:
-    """Cells that are seen with normal noise; a ``CellsSource``."""
-
-    values: Floats
-    sd: float
-    has_sizes: ClassVar[bool] = False
-
-    @property
-    def n_cells(self) -> int:
-        """How many there are."""
-        return len(self.values)
-
-    @property
-    def middle(self) -> float:
-        """About where they are."""
-        return float(np.mean(self.values))
-
-    def nodes(self, cells: Cells, focus: Focus) -> Nodes:
-        """Return places and log likelihoods."""
-        value = self.values[cells]
-        x, log_dx = nodes_of_positions(value, np.full(len(value), self.sd), focus, (-60.0, 60.0))
-        log_likelihood = -0.5 * ((x - value[:, None]) / self.sd) ** 2
-        return Nodes.of(x, log_dx, np.zeros((len(x), 1)), log_likelihood[:, :, None])
 
 
 def truth_of(step: float, jumps: float, rng: np.random.Generator) -> Floats:
@@ -78,7 +51,7 @@ def line_of(step: float, noise: float, asked: argparse.Namespace) -> str:
     means, shares, held, n_held, silent, n_said = [], [], [], 0, 0, 0
     for _ in range(asked.panels):
         x = truth_of(step, asked.jumps, rng)
-        source = NormalCells((x + rng.normal(0.0, noise, x.shape)).ravel(), noise)
+        source = NormalCells((x + rng.normal(0.0, noise, x.shape)).ravel(), np.full(x.size, noise))
         cells = CellsInOrder(sources=((source, numbers.ravel()),), cell=numbers)
         answer = panel_distribution(
             cells, POPULATIONS[Line.LOGIT][DEFAULT], "probability", Line.LOGIT,

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import functools
 import importlib
-import importlib.util
-import os
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,6 +10,7 @@ import numpy as np
 from suffice.pipeline.math.distributions.dirichlet import BetaDistribution
 from suffice.pipeline.math.distributions.distribution import coordinate_of
 from suffice.pipeline.math.distributions.gamma import GammaDistribution
+from suffice.pipeline.math.distributions.many_cells import is_compiled, on_threads
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,12 +24,6 @@ if TYPE_CHECKING:
 FEWEST_CELLS = 50
 """Cells from which on compiled code pays: loading it takes longer than few cells do."""
 _BATCH = 128
-
-
-@functools.cache
-def is_compiled() -> bool:
-    """Whether there is what compiles loops."""
-    return importlib.util.find_spec("numba") is not None
 
 
 def linear_update(update: Update) -> tuple[int, Floats] | None:
@@ -56,11 +47,6 @@ def linear_update(update: Update) -> tuple[int, Floats] | None:
             return None
         numbers += [start, of_n, of_total]
     return line, np.array(numbers)
-
-
-def processors() -> int:
-    """Return how many processors this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def compiled_quantiles(
@@ -93,12 +79,11 @@ def compiled_quantiles(
     levels = np.ascontiguousarray(levels, dtype=np.float64)
     out = np.empty(levels.shape)
 
-    def batch(first: int) -> None:
-        part = slice(first, min(first + _BATCH, cells))
-        own = ends[first : part.stop + 1]
-        kernel.quantiles(own, table, linear[0], linear[1], rough, levels[part], start[part], out[part])
+    def work(batch: slice) -> None:
+        of_batch = ends[batch.start : batch.stop + 1]
+        kernel.quantiles(
+            of_batch, table, linear[0], linear[1], rough, levels[batch], start[batch], out[batch]
+        )
 
-    starts = range(0, cells, _BATCH)
-    with ThreadPoolExecutor(min(processors(), len(starts))) as pool:
-        list(pool.map(batch, starts))
+    on_threads(work, cells, _BATCH)
     return line.parameter(out)

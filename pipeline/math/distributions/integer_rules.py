@@ -5,21 +5,10 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-import numba
+from suffice.pipeline.math.distributions.machine_code import inner
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any, TypeVar
-
     from suffice.typing import Floats
-
-    Function = TypeVar("Function", bound=Callable[..., Any])
-
-    def inner(function: Function) -> Function:
-        """Compile for what a function is called with."""
-
-else:
-    inner = numba.njit(nogil=True, error_model="numpy")
 
 
 @inner

@@ -16,11 +16,10 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-import numba
 import numpy as np
 from numba import types
 
-from suffice.pipeline.math.distributions.integer_rules import inner
+from suffice.pipeline.math.distributions.machine_code import compiled, inner, read, written
 
 if TYPE_CHECKING:
     from suffice.typing import Floats
@@ -460,19 +459,7 @@ def _inserted(knots: Floats, known: Floats, size: int, at: float, value: float, 
     return size + 1
 
 
-_TABLE = types.Array(types.float64, 2, "C", readonly=True)
-_SIGNATURE = types.void(
-    types.Array(types.int64, 1, "C"), _TABLE, types.int64, types.Array(types.float64, 1, "C"), types.boolean,
-    _TABLE, _TABLE, types.Array(types.float64, 2, "C"),
+quantiles = compiled(
+    _quantiles,
+    written(1, types.int64), read(2), types.int64, written(1), types.boolean, read(2), read(2), written(2),
 )  # fmt: skip
-
-
-def _compiled() -> Any:
-    options: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
-    try:
-        return numba.njit(_SIGNATURE, cache=True, **options)(_quantiles)
-    except (RuntimeError, OSError):  # a folder that cannot be written
-        return numba.njit(_SIGNATURE, **options)(_quantiles)
-
-
-quantiles = _compiled()

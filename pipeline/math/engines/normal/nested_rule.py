@@ -34,14 +34,12 @@ from __future__ import annotations
 
 import functools
 import importlib
-import importlib.util
-import os
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from suffice.pipeline.math.distributions.many_cells import is_compiled, on_threads
 from suffice.pipeline.math.engines.normal.marginal_quantiles import MarginalMixture
 from suffice.pipeline.math.priors.record_count import Fixed, Reciprocal
 
@@ -101,7 +99,7 @@ def can_integrate(noisy: NoisyMoments) -> bool:
         # Parts of the noise that are N, or a plane through it, alone are not kinks of m and E.
         and bool(np.all(np.any(noisy.totals.coefficients[:, 1:] != 0.0, axis=1)))
         and (isinstance(noisy.n_prior, Fixed) or _nats_of_n(noisy) > 0.0)
-        and importlib.util.find_spec("numba") is not None
+        and is_compiled()
     )
 
 
@@ -137,23 +135,17 @@ def integrate_nested(noisy: NoisyMoments, threads: int | None = None) -> NestedI
     nats = np.array([spans for _, spans in kernel.RULES])
     prior, n_terms, nats_of_n = _prior(noisy), _n_terms(noisy), _nats_of_n(noisy)
 
-    def batch(start: int) -> tuple[Floats, Floats]:
-        own = slice(start, min(start + _BATCH, cells))
-        components = np.empty((own.stop - start, 2, _COMPONENTS, 4))
+    def work(batch: slice) -> tuple[Floats, Floats]:
+        components = np.empty((batch.stop - batch.start, 2, _COMPONENTS, 4))
         kernel.cells(
-            observed[own], rows, prior, n_terms, support, estimates[own], nats_of_n, points, nats, checked,
-            np.array(TOLERANCE), moments[own], error[own], level[own], counts[own], components,
+            observed[batch], rows, prior, n_terms, support, estimates[batch], nats_of_n, points, nats,
+            checked, np.array(TOLERANCE), moments[batch], error[batch], level[batch], counts[batch],
+            components,
         )  # fmt: skip
-        kept = np.arange(_COMPONENTS) < counts[own, :, None]
+        kept = np.arange(_COMPONENTS) < counts[batch, :, None]
         return components[:, 0][kept[:, 0]], components[:, 1][kept[:, 1]]
 
-    starts = range(0, cells, _BATCH)
-    workers = min(threads or os.cpu_count() or 1, len(starts))
-    if workers > 1:
-        with ThreadPoolExecutor(workers) as pool:
-            parts = list(pool.map(batch, starts))
-    else:
-        parts = [batch(start) for start in starts]
+    parts = on_threads(work, cells, _BATCH, threads)
     marginals = []
     for parameter in range(2):
         weight, loc, width, degrees = np.concatenate([part[parameter] for part in parts]).T

@@ -7,13 +7,13 @@ Machine code is kept beside this module while it stays as it is: whoever changes
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import numba
 import numpy as np
 from numba import types
 
 from suffice.pipeline.math.distributions.integer_rules import integer_rule
+from suffice.pipeline.math.distributions.machine_code import compiled, inner, read, written
 from suffice.pipeline.math.engines.normal.node_lines import (
     ENDS,
     FIELDS,
@@ -28,7 +28,6 @@ from suffice.pipeline.math.engines.normal.node_lines import (
     WEIGHTS,
     add,
     graded,
-    inner,
     integrate_line,
     least_noise,
     noise_at,
@@ -315,7 +314,7 @@ def _all_n(  # noqa: C901 - one compiled loop
             slices = 0
             while least <= start <= most:
                 away = abs(start - estimate) * nats_of_n
-                number = math.floor(graded(nats[0], away) / nats_of_n)
+                number = float(math.floor(graded(nats[0], away) / nats_of_n))
                 number = min(number, math.floor((start if direction > 0.0 else 0.7 * start) / 4.0))
                 if start < _NEAR:
                     number = 1.0
@@ -473,27 +472,9 @@ def _cells(  # noqa: C901, PLR0912, PLR0915 - one compiled loop
             counts[cell, parameter] = count
 
 
-def _read(dimensions: int, scalar: types.Type = types.float64) -> types.Array:
-    return types.Array(scalar, dimensions, "C", readonly=True)
-
-
-def _written(dimensions: int, scalar: types.Type = types.float64) -> types.Array:
-    return types.Array(scalar, dimensions, "C")
-
-
-_SIGNATURE = types.void(
-    _read(2), _read(2), _read(2), _read(1), _read(1), _read(2), types.float64, _read(2, types.int64),
-    _read(2), _read(1, types.int64), _read(1), _written(2), _written(2), _written(1, types.int64),
-    _written(2, types.int64), _written(4),
+cells = compiled(
+    _cells,
+    read(2), read(2), read(2), read(1), read(1), read(2), types.float64, read(2, types.int64), read(2),
+    read(1, types.int64), read(1), written(2), written(2), written(1, types.int64), written(2, types.int64),
+    written(4),
 )  # fmt: skip
-
-
-def _compiled() -> Any:
-    options: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
-    try:
-        return numba.njit(_SIGNATURE, cache=True, **options)(_cells)
-    except (RuntimeError, OSError):  # a folder that cannot be written
-        return numba.njit(_SIGNATURE, **options)(_cells)
-
-
-cells = _compiled()

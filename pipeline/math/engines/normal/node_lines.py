@@ -16,12 +16,11 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-import numba
 import numpy as np
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from suffice.pipeline.math.distributions.machine_code import inner
 
+if TYPE_CHECKING:
     from suffice.typing import Floats
 
     Integers = np.ndarray[Any, np.dtype[np.int64]]
@@ -65,14 +64,6 @@ def _gauss_table() -> tuple[Floats, Floats, Floats]:
 
 
 NODES, WEIGHTS, ENDS = _gauss_table()
-
-if TYPE_CHECKING:
-
-    def inner(function: Callable[..., Any]) -> Callable[..., Any]:
-        """Compile for what a function is called with."""
-
-else:
-    inner = numba.njit(nogil=True, error_model="numpy")
 
 
 @inner

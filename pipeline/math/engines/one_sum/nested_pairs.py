@@ -18,13 +18,13 @@ from __future__ import annotations
 
 import importlib
 import math
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from suffice.pipeline.math.distributions.compiled_mixtures import is_compiled, linear_update, processors
+from suffice.pipeline.math.distributions.compiled_mixtures import linear_update
+from suffice.pipeline.math.distributions.many_cells import is_compiled, on_threads
 from suffice.pipeline.math.distributions.merged import Components
 from suffice.pipeline.math.engines.one_sum.nodes import NearMoments
 from suffice.pipeline.math.engines.one_sum.noisy_sum import BetaBinomial
@@ -118,23 +118,20 @@ def resolve_nested(sums: NoisySums, update: Update, threads: int | None = None) 
     rules = np.array(kernel.RULES, dtype=np.float64)
     answers, counts = np.full((cells, 2, 6), np.nan), np.zeros(cells, dtype=np.int64)
 
-    def batch(start: int) -> Components:
-        part = slice(start, min(start + _BATCH, cells))
-        merged = np.empty((part.stop - start, kernel.MOST_MERGED, 6))
+    def work(batch: slice) -> Components:
+        merged = np.empty((batch.stop - batch.start, kernel.MOST_MERGED, 6))
         kernel.resolve(
-            values[part], reaches, rates, marginal.most_per_row, prior, n_prior, linear[0],
-            linear[1], rules, answers[part], counts[part], merged,
+            values[batch], reaches, rates, marginal.most_per_row, prior, n_prior, linear[0],
+            linear[1], rules, answers[batch], counts[batch], merged,
         )  # fmt: skip
-        count = np.maximum(counts[part], 0)
+        count = np.maximum(counts[batch], 0)
         used = merged[np.arange(kernel.MOST_MERGED) < count[:, None]]
         n, total, weight, scatter = np.ascontiguousarray(used[:, :4].T)
-        cell = np.repeat(np.arange(part.stop - start), count)
+        cell = np.repeat(np.arange(batch.stop - batch.start), count)
         return Components(cell=cell, n=n, total=total, weight=weight, scatter=scatter)
 
-    starts = range(0, cells, _BATCH)
-    with ThreadPoolExecutor(min(threads or processors(), len(starts))) as pool:
-        parts = list(pool.map(batch, starts))
-    merged = Components.joined(parts, [min(_BATCH, cells - start) for start in starts])
+    parts = on_threads(work, cells, _BATCH, threads)
+    merged = Components.joined(parts, [min(_BATCH, cells - start) for start in range(0, cells, _BATCH)])
     return NestedPairs(
         near=NearMoments(
             means=answers[:, 1, 0],

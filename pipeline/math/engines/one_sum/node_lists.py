@@ -14,7 +14,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from suffice.pipeline.math.distributions.integer_rules import inner, integer_rule
+from suffice.pipeline.math.distributions.integer_rules import integer_rule
+from suffice.pipeline.math.distributions.machine_code import inner
 
 if TYPE_CHECKING:
     from suffice.typing import Floats

@@ -26,11 +26,10 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-import numba
 import numpy as np
 from numba import types
 
-from suffice.pipeline.math.distributions.integer_rules import inner
+from suffice.pipeline.math.distributions.machine_code import compiled, inner, written
 from suffice.pipeline.math.distributions.mixture_kernel import (
     BETA,
     NEGLIGIBLE,
@@ -333,20 +332,8 @@ def _resolve(
                 break
 
 
-_ARRAY = types.Array(types.float64, 1, "C")
-_TABLE, _CUBE = types.Array(types.float64, 2, "C"), types.Array(types.float64, 3, "C")
-_SIGNATURE = types.void(
-    _TABLE, _ARRAY, _ARRAY, types.float64, _ARRAY, _ARRAY, types.int64, _ARRAY, _TABLE, _CUBE,
-    types.Array(types.int64, 1, "C"), _CUBE,
+resolve = compiled(
+    _resolve,
+    written(2), written(1), written(1), types.float64, written(1), written(1), types.int64, written(1),
+    written(2), written(3), written(1, types.int64), written(3),
 )  # fmt: skip
-
-
-def _compiled() -> Any:
-    options: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
-    try:
-        return numba.njit(_SIGNATURE, cache=True, **options)(_resolve)
-    except (RuntimeError, OSError):  # a folder that cannot be written
-        return numba.njit(_SIGNATURE, **options)(_resolve)
-
-
-resolve = _compiled()

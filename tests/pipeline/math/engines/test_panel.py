@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
 
-from suffice.pipeline.math.engines.pooled.cells import Focus, Nodes, nodes_of_positions
 from suffice.pipeline.math.engines.pooled.field_gaussian import GaussianField, Sites
 from suffice.pipeline.math.engines.pooled.field_map import FieldMap
 from suffice.pipeline.math.engines.pooled.hyperpriors import LevelsPrior, LocationPrior
@@ -21,37 +20,15 @@ from suffice.pipeline.math.engines.pooled.panel_chains import panel_blocks
 from suffice.pipeline.math.engines.pooled.panel_common import CommonWalk
 from suffice.pipeline.math.engines.pooled.series import CellsInOrder
 from suffice.pipeline.math.engines.pooled.walk_steps import Points
+from support.normal_cells import NormalCells
 
 if TYPE_CHECKING:
-    from suffice.typing import Cells, Floats
+    from suffice.typing import Floats
 
 PAIRS = np.array([[0, 1], [1, 2], [2, 3], [3, 0], [1, 3]])
 N, TIMES, ANCHOR = 5, 4, 2
 STEP, THETA = 0.2, np.array([np.log(0.5), 0.4])
 SPREAD, OF_MAP = 0.5, 1.0 / (1.0 + np.exp(-0.4))
-
-
-@dataclass(frozen=True)
-class NormalCells:
-    """Cells with normal likelihoods; a ``CellsSource``."""
-
-    values: Floats
-    sd: Floats
-    has_sizes: ClassVar[bool] = False
-
-    @property
-    def n_cells(self) -> int:
-        return len(self.values)
-
-    @property
-    def middle(self) -> float:
-        return float(np.mean(self.values))
-
-    def nodes(self, cells: Cells, focus: Focus) -> Nodes:
-        value, sd = self.values[cells], self.sd[cells]
-        x, log_dx = nodes_of_positions(value, sd, focus, (-60.0, 60.0))
-        log_likelihood = -0.5 * ((x - value[:, None]) / sd[:, None]) ** 2
-        return Nodes.of(x, log_dx, np.zeros((len(x), 1)), log_likelihood[:, :, None])
 
 
 def field_covariance() -> Floats:

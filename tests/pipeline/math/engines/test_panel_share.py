@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
-
 import numpy as np
 import pytest
 
-from suffice.pipeline.math.engines.pooled.cells import Focus, Nodes, nodes_of_positions
 from suffice.pipeline.math.engines.pooled.field_map import FieldMap
 from suffice.pipeline.math.engines.pooled.hyperpriors import LevelsPrior, LocationPrior
 from suffice.pipeline.math.engines.pooled.normal import NormalPopulation
@@ -18,40 +14,19 @@ from suffice.pipeline.math.engines.pooled.panel_common import CommonWalk
 from suffice.pipeline.math.engines.pooled.panel_share import shares_about, shares_of
 from suffice.pipeline.math.engines.pooled.series import CellsInOrder
 from suffice.pipeline.math.engines.pooled.walk_steps import Points
-
-if TYPE_CHECKING:
-    from suffice.typing import Cells, Floats
+from support.normal_cells import NormalCells
 
 N, TIMES, STEP, NOISE, SPREAD = 1200, 10, 0.06, 0.33, 0.5
 NO_WALK = np.zeros(TIMES)
 
 
-@dataclass(frozen=True)
-class NormalCells:
-    """Cells that are seen with normal noise; a ``CellsSource``."""
-
-    values: Floats
-    has_sizes: ClassVar[bool] = False
-    middle: ClassVar[float] = 0.0
-
-    @property
-    def n_cells(self) -> int:
-        return len(self.values)
-
-    def nodes(self, cells: Cells, focus: Focus) -> Nodes:
-        value = self.values[cells]
-        x, log_dx = nodes_of_positions(value, np.full(len(value), NOISE), focus, (-60.0, 60.0))
-        log_likelihood = -0.5 * ((x - value[:, None]) / NOISE) ** 2
-        return Nodes.of(x, log_dx, np.zeros((len(x), 1)), log_likelihood[:, :, None])
-
-
 def panel_of(jumps: float) -> PanelModel:
     """Return places whose walks start at the middle, of which a share of the steps are jumps."""
-    rng = np.random.default_rng(4)
+    rng = np.random.default_rng()
     of_steps = rng.normal(0.0, STEP, (N, TIMES))
     of_steps += (rng.random((N, TIMES)) < jumps) * rng.laplace(0.0, 1.0, (N, TIMES))
     x = rng.normal(0.0, SPREAD, (N, 1)) + np.cumsum(of_steps, axis=1)
-    source = NormalCells((x + rng.normal(0.0, NOISE, x.shape)).ravel())
+    source = NormalCells((x + rng.normal(0.0, NOISE, x.shape)).ravel(), np.full(x.size, NOISE))
     numbers = np.arange(N * TIMES).reshape(N, TIMES)
     cells = CellsInOrder(sources=((source, numbers.ravel()),), cell=numbers)
     points = Points(centre=np.zeros(N), spacing=0.08, reach=np.full(N, 45))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +11,6 @@ import pytest
 from suffice.errors import UsageError
 from suffice.pipeline.math.distributions.distribution import Line
 from suffice.pipeline.math.engines.count_likelihoods import NoisyCount
-from suffice.pipeline.math.engines.pooled.cells import Focus, Nodes, nodes_of_positions
 from suffice.pipeline.math.engines.pooled.count_cells import CountCells
 from suffice.pipeline.math.engines.pooled.field import field_distribution
 from suffice.pipeline.math.engines.pooled.field_error import field_error
@@ -22,6 +20,7 @@ from suffice.pipeline.math.engines.pooled.field_map import FieldMap
 from suffice.pipeline.math.engines.pooled.hyperpriors import LocationPrior
 from suffice.pipeline.math.engines.pooled.populations import POPULATIONS
 from suffice.pipeline.math.priors.record_count import Reciprocal
+from support.normal_cells import NormalCells
 
 if TYPE_CHECKING:
     from suffice.typing import Cells, Floats
@@ -93,29 +92,6 @@ def test_a_normal_field_is_that_of_dense_matrices() -> None:
     other = GaussianField.of(field_map, 0.2, twice)
     wanted = log_integral(a, tau) - log_integral(0.2, 2.0 * tau)
     assert field.log_integral - other.log_integral == pytest.approx(wanted, abs=1e-8)
-
-
-@dataclass(frozen=True)
-class NormalCells:
-    """Cells with normal likelihoods, of which everything is known."""
-
-    mean: Floats
-    sd: Floats
-    has_sizes: bool = False
-
-    @property
-    def n_cells(self) -> int:
-        return len(self.mean)
-
-    @property
-    def middle(self) -> float:
-        return float(np.mean(self.mean))
-
-    def nodes(self, cells: Cells, focus: Focus) -> Nodes:
-        mean, sd = self.mean[cells], self.sd[cells]
-        x, log_dx = nodes_of_positions(mean, sd, focus, (-60.0, 60.0))
-        log_weight = -0.5 * ((x - mean[:, None]) / sd[:, None]) ** 2
-        return Nodes.of(x, log_dx, np.zeros((len(cells), 1)), log_weight[:, :, None])
 
 
 def test_hyperparameters_are_integrated_over_as_by_sums_over_a_fine_grid() -> None:
