@@ -382,21 +382,21 @@ def _quantiles(
     knots, known = np.empty(40 + n_levels), np.empty(40 + n_levels)
     for cell in range(len(levels)):
         first, number = ends[cell], ends[cell + 1] - ends[cell]
-        own = merged[first : first + number]
+        of_cell = merged[first : first + number]
         has_near = near.shape[1] > 0
         if not has_near:
             for i in range(number):
-                one, two = coordinates(update, own[i, 0], own[i, 1])
+                a, b = coordinates(update, of_cell[i, 0], of_cell[i, 1])
                 for column in range(3):
-                    pairs[i, column] = own[i, column]
-                pairs[i, 3], pairs[i, 4] = math.log(one / two), own[i, 3]
-                pairs[i, 5] = width_squared(line, one, two)
+                    pairs[i, column] = of_cell[i, column]
+                pairs[i, 3], pairs[i, 4] = math.log(a / b), of_cell[i, 3]
+                pairs[i, 5] = width_squared(line, a, b)
             count = merge(pairs, number, _ROUGHLY, _NEXT_TO_NOTHING, table, keys, coarse)
             if count < 0:
                 count = number
                 for i in range(number):
                     for column in range(4):
-                        coarse[i, column] = own[i, column]
+                        coarse[i, column] = of_cell[i, column]
             set_parts(coarse, count, line, update, parts, about, _ROUGHLY_LARGE)
             size = 0
             for i in range(9):
@@ -423,7 +423,7 @@ def _quantiles(
                 out[cell, k] = _interpolated(known, knots, size, _deviate(levels[cell, k]))
             if rough:
                 continue
-        set_parts(own, number, line, update, parts, about, _LARGE)
+        set_parts(of_cell, number, line, update, parts, about, _LARGE)
         for k in range(n_levels):
             start = near[cell, k] if has_near else out[cell, k]
             out[cell, k] = _quantile(line, parts, number, about, levels[cell, k], start, _PACE * about[3])

@@ -14,6 +14,7 @@ Symbols:
 - N, S: ``n``, ``total``; rho: ``rates``; M: ``most``
 - k: ``kinks``, y_i or R_i N - y_i; R: ``reaches``, 0 of the first kind
 - W over that of the first pair: ``weight``
+- a, b: the prior's concentrations; ``alpha`` and ``beta``, natural parameters given a pair
 
 Machine code is kept beside this module while it stays as it is: whoever changes ``node_lists``,
 ``mixture_kernel`` or ``integer_rules`` alone removes ``__pycache__``.
@@ -166,15 +167,15 @@ def _sum_up(
         for i in range(count):
             distance += rates[i] * abs(values[i])
         if distance - least <= rule[3]:
-            one, two = coordinates(update, 0.0, 0.0)
-            mean, variance = mean_and_variance(line, one, two)
+            alpha, beta = coordinates(update, 0.0, 0.0)
+            mean, variance = mean_and_variance(line, alpha, beta)
             reference, centre = n_prior[0] - distance, mean
             least_weight = _KEPT * math.exp(min(known - reference, 600.0))
             whole, second, depth = 1.0, variance, distance - least
             if store:
                 pairs[0, 0], pairs[0, 1], pairs[0, 2] = 0.0, 0.0, 1.0
-                pairs[0, 3], pairs[0, 4] = math.log(one / two), 0.0
-                pairs[0, 5] = width_squared(line, one, two)
+                pairs[0, 3], pairs[0, 4] = math.log(alpha / beta), 0.0
+                pairs[0, 5] = width_squared(line, alpha, beta)
                 pair = 1
     for i in range(number):
         n, of_node = list_of_n[i, 0], list_of_n[i, 1]
@@ -205,8 +206,8 @@ def _sum_up(
                 log_weight += _log_rising(b, max(top - total, 0.0), prior[4])
             if math.isnan(reference):
                 reference = log_weight
-                one, two = coordinates(update, n, total)
-                centre, variance = mean_and_variance(line, one, two)
+                alpha, beta = coordinates(update, n, total)
+                centre, variance = mean_and_variance(line, alpha, beta)
                 least_weight = _KEPT * math.exp(min(known - reference, 600.0))
             if log_weight < top_weight - rule[3] - 8.0:
                 continue
@@ -214,8 +215,8 @@ def _sum_up(
             if log_weight - reference > 600.0:
                 return -1
             w = math.exp(log_weight - reference) * list_of_total[j, 1]
-            one, two = coordinates(update, n, total)
-            mean, variance = mean_and_variance(line, one, two)
+            alpha, beta = coordinates(update, n, total)
+            mean, variance = mean_and_variance(line, alpha, beta)
             away = mean - centre
             row += w
             first += w * away
@@ -241,17 +242,17 @@ def _sum_up(
                 w *= n_mass * mass * longer
                 shift += list_of_total[j, 2] + share * n_shift
                 pairs[pair, 0], pairs[pair, 1], pairs[pair, 2] = n + n_shift, shift, w
-                one, two = coordinates(update, n + n_shift, shift)
-                if not (shift >= 0.0 and one > 0.0 and two > 0.0):
+                alpha, beta = coordinates(update, n + n_shift, shift)
+                if not (shift >= 0.0 and alpha > 0.0 and beta > 0.0):
                     pairs[pair, 0], pairs[pair, 1] = n, total
-                    one, two = coordinates(update, n, total)
-                by_one, by_two = 1.0 / one, 1.0 / two
-                pairs[pair, 3] = math.log(one * by_two)
-                # d log(one / two) for a step of S, and for one of N along with S.
-                of_total = update[2] * by_one - update[5] * by_two
-                of_both = share * of_total + update[1] * by_one - update[4] * by_two
+                    alpha, beta = coordinates(update, n, total)
+                by_alpha, by_beta = 1.0 / alpha, 1.0 / beta
+                pairs[pair, 3] = math.log(alpha * by_beta)
+                # d log(alpha / beta) for a step of S, and for one of N along with S.
+                of_total = update[2] * by_alpha - update[5] * by_beta
+                of_both = share * of_total + update[1] * by_alpha - update[4] * by_beta
                 pairs[pair, 4] = of_total * of_total * spread + of_both * of_both * n_spread
-                pairs[pair, 5] = by_one + by_two if line == BETA else by_one
+                pairs[pair, 5] = by_alpha + by_beta if line == BETA else by_alpha
                 if n_length > 1.0:
                     place = pairs[pair, 3]
                     row_pairs += w
