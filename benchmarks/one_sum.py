@@ -20,8 +20,8 @@ from measuring import versions
 from posteriors import cells_of
 
 from suffice.pipeline.ask.posterior.summaries import summarise
-from suffice.pipeline.math.distributions import compiled_mixtures
-from suffice.pipeline.math.engines.one_sum import nested_pairs, sum_posterior
+from suffice.pipeline.math.distributions import compiled_mixtures, many_cells
+from suffice.pipeline.math.engines.one_sum import sum_posterior
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -79,10 +79,7 @@ def seconds(posterior: Callable[[], Posterior], *, nested: bool) -> float:
 
 def wall_seconds(posterior: Callable[[], Posterior], threads: int) -> float:
     """Time a summary by some threads."""
-    with (
-        mock.patch.object(compiled_mixtures, "processors", return_value=threads),
-        mock.patch.object(nested_pairs, "processors", return_value=threads),
-    ):
+    with mock.patch.object(many_cells, "processors", return_value=threads):
         start = time.perf_counter()
         summarise(posterior())
         return time.perf_counter() - start
