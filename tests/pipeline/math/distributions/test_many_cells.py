@@ -12,7 +12,7 @@ from suffice.pipeline.math.distributions.many_cells import on_threads
 @pytest.mark.parametrize("threads", [None, 1, 3])
 @pytest.mark.parametrize("cells", [1, 4, 5, 11])
 def test_every_cell_is_in_one_batch_and_batches_come_back_in_order(threads: int | None, cells: int) -> None:
-    batches = on_threads(lambda batch: list(range(cells))[batch], cells, 4, threads)
+    batches = on_threads(lambda batch: range(batch.start, batch.stop), cells, 4, threads)
     assert [cell for batch in batches for cell in batch] == list(range(cells))
     assert max(map(len, batches)) <= 4
     assert len(batches) == -(-cells // 4)

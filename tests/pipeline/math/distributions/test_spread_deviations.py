@@ -98,3 +98,41 @@ def test_columns_that_are_multiples_of_each_other_have_draws(short: float) -> No
     assert np.abs(drawn["mean"] - mean).max() > 1e-5
     assert np.abs(away).max() < 1e-6
     assert np.isfinite(drawn["covariance"]).all()
+
+
+def test_means_given_scales_are_drawn_from_the_product_of_two_normal_laws() -> None:
+    """Squared distances by the product's own matrix are chi-squared: 40,000 of them, two-sided at 1e-7.
+
+    The control: half the weight of the rows leaves a matrix that they are too near for.
+    """
+    n, cells, weight = 6.0, 20_000, 2.5
+    spread, mean, variance = np.array([[0.2, 0.09], [0.09, 0.06]]), np.array([0.25, -0.5]), [0.3, 0.02]
+    distribution = updated_given_scales(
+        SpreadNormalInverseWishart([0.5, 0.0], [1.0, 2.0]),
+        Moments(
+            n=np.full(cells, n),
+            total=np.tile(n * mean, (cells, 1)),
+            products=np.tile(n * (spread + np.outer(mean, mean)), (cells, 1, 1)),
+            centre=np.array([0.1, 0.2]),
+            half_range=np.array([2.0, 1.0]),
+        ),
+        ("a", "b"),
+        np.tile(variance, (cells, 1)),
+        np.full(cells, weight),
+        np.random.default_rng(),
+    )
+    # In half ranges of the moments: the prior's, then (5) by inverses.
+    unit = np.array([0.5, 2.0])
+    centre = np.array([0.4 / 2.0, -0.2])
+    of_prior = np.linalg.inv(np.diag((unit / 2.0) ** 2))
+    of_rows = 2.0 * n * np.linalg.inv(np.diag(variance * unit**2) + n * spread)
+    drawn = (distribution.loc - [0.1, 0.2]) / [2.0, 1.0]
+
+    def chance(weight: float) -> float:
+        precision = of_prior + weight * of_rows
+        middle = np.linalg.solve(precision, of_prior @ centre + weight * of_rows @ mean)
+        distance = np.einsum("ci,ij,cj", drawn - middle, precision, drawn - middle)
+        return float(2.0 * min(stats.chi2.sf(distance, 2 * cells), stats.chi2.cdf(distance, 2 * cells)))
+
+    assert chance(weight) > 1e-7
+    assert chance(weight / 2.0) < 1e-7
