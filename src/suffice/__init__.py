@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from suffice.auditing.audit import Audit, audit
     from suffice.cataloguing.catalogue import catalogue
     from suffice.errors import SufficeError
+    from suffice.pipeline.ask.batches.open_tree import open_tree
     from suffice.pipeline.ask.borrowing.pooled_posterior import PooledPosterior
     from suffice.pipeline.ask.borrowing.pooling import Pooling
     from suffice.pipeline.ask.borrowing.walk import Walk
@@ -195,6 +196,7 @@ __all__ = [
     "open_publication",
     "open_release",
     "open_series",
+    "open_tree",
     "pareto",
     "plan",
     "poisson",
@@ -307,6 +309,7 @@ _HOMES = {
     "publish": ("suffice.publishing.publish", "publish"),
     "Publication": ("suffice.storage.publications.publication", "Publication"),
     "open_publication": ("suffice.storage.publications.publication_store", "open_publication"),
+    "open_tree": ("suffice.pipeline.ask.batches.open_tree", "open_tree"),
     "open_series": ("suffice.storage.releases.release_series", "open_series"),
     "open_release": ("suffice.storage.releases.release_store", "open_release"),
     "Beta": ("suffice.pipeline.math.distributions.dirichlet", "Beta"),

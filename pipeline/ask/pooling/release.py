@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.ask.posterior.likelihood import AnyLikelihood
     from suffice.pipeline.ask.posterior.posterior import Posterior
     from suffice.pipeline.ask.trees.count_tree import CountTree
+    from suffice.pipeline.math.engines.tree.pieces import Run
     from suffice.pipeline.math.distributions.composite import CellProgress
     from suffice.pipeline.math.priors.record_count import NPrior
     from suffice.pipeline.terms.declaration.documents import ShortId
@@ -406,6 +407,7 @@ class Release(Mapping[str, Statistic]):
         *,
         population: str = "contaminated",
         sizes: Sequence[float] | None = None,
+        run: Run | None = None,
     ) -> CountTree:
         """Return the counts at all nodes of a tree, inferred together: whole numbers that add up.
 
@@ -421,6 +423,8 @@ class Release(Mapping[str, Statistic]):
             What the leaves' counts are drawn from; see :meth:`CountTree.of`.
         sizes : sequence of float, optional
             Known sizes of the leaves, in the order of their keys.
+        run : callable, optional
+            Runs pieces of the tree as tasks; :func:`suffice.open_tree` hands it over, of a cluster.
 
         Raises
         ------
@@ -439,7 +443,7 @@ class Release(Mapping[str, Statistic]):
         chosen = beside_leaves(self.in_names(where), levels[-1], groups)
         released = [self.selected(level_name(name, level), chosen) for level in levels]
         keys = released_keys(self.manifest["plan"], name, groups)
-        return CountTree.of(keys, released, population=population, sizes=sizes)
+        return CountTree.of(keys, released, population=population, sizes=sizes, run=run)
 
     @lists_terms
     def posterior(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,6 +15,7 @@ from suffice.errors import UsageError
 from suffice.pipeline.terms.declaration.documents import Count, Measured, Rows, document, printed
 from suffice.pipeline.terms.declaration.wording import wrapped
 from suffice.pipeline.terms.released.table import number_beside
+from suffice.profile.settings import pinned_certificates, pinned_profile, setting
 
 if TYPE_CHECKING:
     from suffice.data_files.source import Provenance
@@ -69,6 +71,14 @@ def tree(
     out: options.OutOption = None,
     store: options.StoreOption = options.DEFAULT_STORE,
     public_keys: options.PublicKeyOption = None,
+    cluster: Annotated[
+        str | None,
+        typer.Option(
+            "--cluster",
+            metavar="threads|local|ADDRESS|MODULE:FUNCTION",
+            help="Where pieces of a very large tree are worked out; all of it here otherwise.",
+        ),
+    ] = None,
     *,
     share: Annotated[bool, typer.Option("--share", help="Each node's share of its parent.")] = False,
     released: Annotated[
@@ -93,13 +103,14 @@ def tree(
     from suffice.data_files.source import SUMMARIES, Provenance, ReleaseSource
     from suffice.data_files.tables import columns_of
 
-    trees = _trees(opened, name, options.parse_pairs("--where", where), population)
-    _, counts = trees[0]
     is_drawn = share or ratio is not None
-    tables = [
-        (keys, _answer(of, level, ratio, mass, draws, seed, share=share, released=released))
-        for keys, of in trees
-    ]
+    with ExitStack() as clusters:
+        trees = _trees(opened, name, options.parse_pairs("--where", where), population, cluster, clusters)
+        tables = [
+            (keys, _answer(of, level, ratio, mass, draws, seed, share=share, released=released))
+            for keys, of in trees
+        ]
+    _, counts = trees[0]
     table: list[dict[str, Any]] = [{**keys, **row} for keys, rows in tables for row in rows]
     notes = max((of for _, of in trees), key=lambda of: of.error).notes  # of the least exact one
     source = Provenance(
@@ -148,10 +159,16 @@ _MOST_TREES = 20
 
 
 def _trees(
-    opened: Release, name: str, where: dict[str, str], population: str
+    opened: Release,
+    name: str,
+    where: dict[str, str],
+    population: str,
+    cluster: str | None,
+    clusters: ExitStack,
 ) -> list[tuple[dict[str, object], CountTree]]:
     """Return each tree that is asked for, by the keys of groups that were left open; none of a single one."""
-    from suffice.pipeline.ask.pooling.released_tree import tree_choices  # the spec is slow to read
+    from suffice.pipeline.ask.batches.open_tree import open_tree  # Dask and the spec are slow to read
+    from suffice.pipeline.ask.pooling.released_tree import tree_choices
     from suffice.pipeline.terms.declaration.hierarchy import level_name
 
     if name not in opened.trees:
@@ -159,7 +176,23 @@ def _trees(
     stated = opened.in_names(where) or {}
     leaf = opened.trees[name][-1]
     choices = tree_choices(stated, leaf, opened.plan_of(level_name(name, leaf)).groups, _MOST_TREES)
-    trees = [opened.tree(name, choice, population=population) for choice in choices]
+    if cluster is None:
+        trees = [opened.tree(name, choice, population=population) for choice in choices]
+    else:
+        placed, certificates = setting("cluster", cluster, profile=pinned_profile()).value, pinned_certificates()
+        trees = [
+            clusters.enter_context(
+                open_tree(
+                    opened,
+                    name,
+                    choice,
+                    cluster=placed or cluster,
+                    certificates=certificates,
+                    population=population,
+                )
+            )
+            for choice in choices
+        ]
     left = [{column: key for column, key in choice.items() if column not in stated} for choice in choices]
     twice = next((column for column in left[0] if column in _COLUMNS), None)
     if twice is not None:

@@ -34,13 +34,17 @@ def draw_tree(upward: Upward, drawn: Sequence[Counts], places: Rows, rng: np.ran
         The draws to fill in.
     rng : numpy.random.Generator
     """
-    tree = upward.tree
     root = upward.inner[0].block(np.zeros(1, np.int64))
     cumulated = np.cumsum(root.weights[0])
     drawn[0][places, 0] = root.low[0] + _inverse(
         cumulated[None], rng.random(len(places))[None] * cumulated[-1]
     )
-    for level in range(1, tree.depth + 1):
+    draw_below(upward, drawn, places, rng)
+
+
+def draw_below(upward: Upward, drawn: Sequence[Counts], places: Rows, rng: np.random.Generator) -> None:
+    """Draw the counts below the root, as :func:`draw_tree`, given draws of the root's."""
+    for level in range(1, upward.tree.depth + 1):
         families = upward.families[level - 1]
         for group in families.groups:
             parents, children = group

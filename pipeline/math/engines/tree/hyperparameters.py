@@ -117,7 +117,7 @@ def _few_points(
     d = len(middle)
     away = np.sqrt(d) * np.concatenate([np.eye(d), -np.eye(d)])
     points = middle + away @ factor.T
-    upwards = [passer.up(point) for point in points]
+    upwards = passer.ups(points)
     # z' z / 2 = d / 2 at all of them.
     log_ratio = np.array([of_leaves(point) for point in points]) + 0.5 * d
     weights = np.exp(log_ratio - log_ratio.max())
@@ -167,7 +167,7 @@ def _lattice(
         weights=weights[heaviest] / weights[heaviest].sum(),
         log_evidence=log_evidence,
         error=error + float(weights[~kept].sum()),
-        upwards=tuple(passer.up(point) for point in points[heaviest]),
+        upwards=passer.ups(points[heaviest]),
     )
 
 

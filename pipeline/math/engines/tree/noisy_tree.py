@@ -32,6 +32,8 @@ class NoisyTree:
         Of the discrete Laplace noise of each level, above 0; None where it was not released.
     sizes : ndarray or None, shape (n_leaves,)
         Known sizes of leaves, above 0, to which the mean of their counts is proportional; None of equal ones.
+    is_part : bool
+        Part of a larger tree, of which other parts or levels may be the only ones that were released.
 
     Raises
     ------
@@ -43,6 +45,7 @@ class NoisyTree:
     values: tuple[Counts | None, ...]
     scales: tuple[float | None, ...]
     sizes: Floats | None = None
+    is_part: bool = False
 
     def __post_init__(self) -> None:
         if len(self.values) != len(self.parents) + 1 or len(self.scales) != len(self.values):
@@ -50,7 +53,7 @@ class NoisyTree:
                 "a tree has values and a scale of every level, or None, and parents of all but the first"
             )
             raise UsageError(message)
-        if all(values is None for values in self.values):
+        if not self.is_part and all(values is None for values in self.values):
             message = "no level of the tree was released: there is nothing to learn from"
             raise UsageError(message)
         for level, (values, scale) in enumerate(zip(self.values, self.scales, strict=True)):

@@ -156,15 +156,28 @@ class LeafKeys:
         values, bounds, bits = np.ascontiguousarray(distinct.T)
         return cls(values, bounds, bits.view(np.float64), row.ravel(), number)
 
+    def of_leaves(self, leaves: Rows) -> Self:
+        """Return the keys of some leaves."""
+        rows, row, number = np.unique(self.row[leaves], return_inverse=True, return_counts=True)
+        return type(self)(self.values[rows], self.bounds[rows], self.sizes[rows], row.ravel(), number)
+
+    def of_keys(self, rows: Rows) -> Self:
+        """Return some keys, of no leaf in particular."""
+        no_leaves = np.zeros(0, np.int64)
+        return type(self)(self.values[rows], self.bounds[rows], self.sizes[rows], no_leaves, self.number[rows])
+
+    def low(self, scale: float | None, tail: float) -> Counts:
+        """Return counts below which there is no weight."""
+        if scale is None:
+            return np.zeros(len(self.values), np.int64)
+        reach = int(np.ceil((_FAR - np.log(tail)) * scale))
+        return np.maximum(np.minimum(self.values, self.bounds) - reach, 0)
+
     def messages(
         self, scale: float | None, population: Population, point: Floats, tail: float
     ) -> tuple[Block, Floats]:
         """Return the message of every key, (1), and the logarithms of their sums."""
-        if scale is None:
-            low = np.zeros(len(self.values), np.int64)
-        else:
-            reach = int(np.ceil((_FAR - np.log(tail)) * scale))
-            low = np.maximum(np.minimum(self.values, self.bounds) - reach, 0)
+        low = self.low(scale, tail)
         width = int((self.bounds - low).max()) + 1
         counts = low[:, None] + np.arange(width)
         largest = int(self.bounds.max())
@@ -189,30 +202,32 @@ class Upward:
     Attributes
     ----------
     tree, families, leaves, tail
-        What was passed on; families of every level but the first.
+        What was passed on; families of every level but the first. No leaves where messages of the last level
+        were given: its nodes stand for trees of their own.
     inner : tuple of Ragged
-        Messages of every level but the leaves', their own released values included.
+        Messages of every level but the leaves', their own released values included; of the last level, too,
+        where they were given.
     log_evidence : float
         The logarithm of the chance of all released values.
     """
 
     tree: NoisyTree
     families: tuple[Families, ...] = field(repr=False)
-    leaves: Leaves = field(repr=False)
+    leaves: Leaves | None = field(repr=False)
     inner: tuple[Ragged, ...] = field(repr=False)
     log_evidence: float
     tail: float
 
     def children(self, level: int, members: Rows) -> tuple[Block, Rows]:
         """Return the messages of some nodes of a level, and the row of each."""
-        if level == self.tree.depth:
+        if self.leaves is not None and level == self.tree.depth:
             rows, row = np.unique(self.leaves.row[members], return_inverse=True)
             return self.leaves.block.take(rows), row
         return self.inner[level].block(members), np.arange(len(members), dtype=np.int64)
 
     def windows(self, level: int) -> tuple[Counts, Counts]:
         """Return where the window of each of a level's messages begins, and its width."""
-        if level < self.tree.depth:
+        if self.leaves is None or level < self.tree.depth:
             return self.inner[level].low, self.inner[level].width
         block = self.leaves.block
         return block.low[self.leaves.row], np.full(self.tree.n_leaves, block.width)
@@ -278,65 +293,97 @@ class Passer:
 
     def up(self, point: Floats) -> Upward:
         """Pass messages up to the root."""
-        tree = self.tree
-        leaf_block, leaf_sums = self.keys.messages(tree.scales[-1], self.population, point, self.tail)
-        leaves = Leaves(leaf_block, leaf_sums, self.keys.row)
-        log_evidence = float(leaf_sums @ self.keys.number)
-        widths = np.full(tree.n_leaves, 0)
-        widths[:] = np.minimum(leaf_block.width, self.keys.bounds + 1)[self.keys.row]
-        inner: list[Ragged] = []
-        all_families: list[Families] = []
-        for level in range(tree.depth, 0, -1):
-            n_parents = tree.n_nodes(level - 1)
-            families = Families.of(tree.parents[level - 1], n_parents, widths)
-            values, scale = tree.values[level - 1], tree.scales[level - 1]
-            parts = Ragged.empty(n_parents)
-            for parents, children in families.groups:
-                members = families.order[children]
-                if level == tree.depth:
-                    rows, row = np.unique(leaves.row[members], return_inverse=True)
-                    block = leaves.block.take(rows)
-                else:
-                    block, row = inner[-1].block(members), np.arange(len(members), dtype=np.int64)
-                rounds, block = added(block, row, families.counts[parents], self.tail)
-                log_evidence += sum(float(sums.log_sums.sum()) for sums in rounds)
-                if values is not None and scale is not None:
-                    weights, highest = with_noise(block, values[parents], scale)
-                    block, log_sums = normalised(block.low, weights, self.tail)
-                    log_evidence += float(log_sums.sum() + highest.sum())
-                parts.put(parents, block)
-            ragged = parts.done()
-            inner.append(ragged)
-            all_families.append(families)
-            widths = ragged.width
-        return Upward(
-            tree=tree,
-            families=tuple(reversed(all_families)),
-            leaves=leaves,
-            inner=tuple(reversed(inner)),
-            log_evidence=log_evidence,
-            tail=self.tail,
+        leaf_block, leaf_sums = self.keys.messages(
+            self.tree.scales[-1], self.population, point, self.tail
         )
+        widths = np.minimum(leaf_block.width, self.keys.bounds + 1)[self.keys.row]
+        leaves = Leaves(leaf_block, leaf_sums, self.keys.row)
+        return passed_up(self.tree, leaves, widths, float(leaf_sums @ self.keys.number), self.tail)
+
+    def ups(self, points: Floats) -> tuple[Upward, ...]:
+        """Pass messages up at several points."""
+        return tuple(self.up(point) for point in points)
+
+
+def passed_up(
+    tree: NoisyTree, last: Leaves | Ragged, widths: Counts, log_evidence: float, tail: float
+) -> Upward:
+    """Pass the messages of the last level up to the root.
+
+    Parameters
+    ----------
+    tree : NoisyTree
+    last : Leaves or Ragged
+        Messages of the last level, its own released values included.
+    widths : ndarray of int64
+        Of their windows.
+    log_evidence : float
+        The logarithm of what they were divided by.
+    tail : float
+    """
+    inner: list[Ragged] = [last] if isinstance(last, Ragged) else []
+    all_families: list[Families] = []
+    for level in range(tree.depth, 0, -1):
+        n_parents = tree.n_nodes(level - 1)
+        families = Families.of(tree.parents[level - 1], n_parents, widths)
+        values, scale = tree.values[level - 1], tree.scales[level - 1]
+        parts = Ragged.empty(n_parents)
+        for parents, children in families.groups:
+            members = families.order[children]
+            if level == tree.depth and isinstance(last, Leaves):
+                rows, row = np.unique(last.row[members], return_inverse=True)
+                block = last.block.take(rows)
+            else:
+                block, row = inner[-1].block(members), np.arange(len(members), dtype=np.int64)
+            rounds, block = added(block, row, families.counts[parents], tail)
+            log_evidence += sum(float(sums.log_sums.sum()) for sums in rounds)
+            if values is not None and scale is not None:
+                weights, highest = with_noise(block, values[parents], scale)
+                block, log_sums = normalised(block.low, weights, tail)
+                log_evidence += float(log_sums.sum() + highest.sum())
+            parts.put(parents, block)
+        ragged = parts.done()
+        inner.append(ragged)
+        all_families.append(families)
+        widths = ragged.width
+    return Upward(
+        tree=tree,
+        families=tuple(reversed(all_families)),
+        leaves=last if isinstance(last, Leaves) else None,
+        inner=tuple(reversed(inner)),
+        log_evidence=log_evidence,
+        tail=tail,
+    )
 
 
 class Downward:
-    """Marginals of a pass, level by level from the root on."""
+    """Marginals of a pass, level by level from the root on.
 
-    def __init__(self, upward: Upward) -> None:
+    Parameters
+    ----------
+    upward : Upward
+    outside : Ragged, optional
+        What the rest says of the root, where it is a node of a larger tree; 1 of a tree by itself.
+    """
+
+    def __init__(self, upward: Upward, outside: Ragged | None = None) -> None:
         self.upward = upward
         self.rounding = self.cut = 0.0
         root = upward.inner[0]
-        self._outside = Ragged(root.low, root.width, root.offset, np.ones_like(root.weights))
+        alone = Ragged(root.low, root.width, root.offset, np.ones_like(root.weights))
+        self.outside = alone if outside is None else outside
+        """What the rest says of the level's nodes that was given last; of leaves, of the level above them."""
 
     def level(self, level: int) -> Iterator[tuple[Rows, Block]]:
         """Give the marginals of a level's nodes, group by group; levels come in their order."""
         upward = self.upward
         if level == 0:
             root = upward.inner[0].block(_ROOT)
-            yield _ROOT, self._marginal(root, np.ones_like(root.weights))
+            outside = placed(self.outside.block(_ROOT), root.low, root.width)
+            yield _ROOT, self._marginal(root, outside)
             return
         families = upward.families[level - 1]
-        is_inner = level < upward.tree.depth
+        is_inner = upward.leaves is None or level < upward.tree.depth
         parts = Ragged.empty(upward.tree.n_nodes(level))
         for group in families.groups:
             parents, children = group
@@ -354,13 +401,13 @@ class Downward:
             if is_inner:
                 parts.put(members, Block(messages.low, outside))
         if is_inner:
-            self._outside = parts.done()
+            self.outside = parts.done()
 
     def _of_sums(self, level: int, nodes: Rows, block: Block) -> Floats:
         """Return what the rest and the nodes' released values say of sums, on their windows, at most 1."""
         tree = self.upward.tree
         values, scale = tree.values[level], tree.scales[level]
-        outside = placed(self._outside.block(nodes), block.low, block.width)
+        outside = placed(self.outside.block(nodes), block.low, block.width)
         if values is not None and scale is not None:
             outside, _ = with_noise(Block(block.low, outside), values[nodes], scale)
         # Nothing is outside of the window that the message was cut to.

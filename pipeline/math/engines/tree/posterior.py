@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 TAIL = 1e-12
 """The share of a message that is cut at most, on either side."""
+MOST_DRAWN = 1 << 22
+"""Counts that draws hold at a time, where they are not asked for themselves."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +62,11 @@ class TreePosterior:
         """The log chance of what was released; of weights that are no probability but for a constant."""
         return self.hyperparameters.log_evidence
 
+    @property
+    def most_drawn(self) -> int:
+        """Counts that draws hold at a time, where they are not asked for themselves."""
+        return MOST_DRAWN
+
     def means(self, level: int) -> Floats:
         """Return posterior means of a level's counts."""
         return moments(self.marginals[level])[0]
@@ -76,8 +83,22 @@ class TreePosterior:
         """Return the shortest intervals that hold at least so much of the chance."""
         return shortest(self.marginals[level], mass)
 
-    def draws(self, n: int, rng: np.random.Generator) -> tuple[Counts, ...]:
-        """Draw all counts jointly: of every level an array of shape (n, n_nodes)."""
+    def laws(self, level: int) -> Ragged:
+        """Return the chances of each of a level's counts."""
+        return self.marginals[level]
+
+    def weighted_draws(self, n: int, weights: Counts, rng: np.random.Generator) -> Counts:
+        """Draw the sum of leaves times whole weights, (n,)."""
+        at_a_time = max(1, MOST_DRAWN // self.tree.n_leaves)
+        sums = [
+            self.draws(min(at_a_time, n - begin), rng)[-1] @ weights for begin in range(0, n, at_a_time)
+        ]
+        return np.concatenate(sums)
+
+    def draws(
+        self, n: int, rng: np.random.Generator, levels: Sequence[int] | None = None  # noqa: ARG002
+    ) -> tuple[Counts, ...]:
+        """Draw all counts jointly: of every level an array of shape (n, n_nodes); all, whatever is asked."""
         weights = self.hyperparameters.weights
         times = rng.multinomial(n, weights)
         drawn = tuple(
@@ -114,17 +135,21 @@ def tree_posterior(tree: NoisyTree, population: Population, *, tail: float = TAI
 
 def mixed_marginals(upwards: Sequence[Upward], weights: Floats) -> tuple[tuple[Ragged, ...], float, float]:
     """Return mixtures of the marginals of every level over points, and what these are off by."""
-    tree = upwards[0].tree
     ways = [Downward(upward) for upward in upwards]
+    return mixed(ways, weights), max(way.rounding for way in ways), max(way.cut for way in ways)
+
+
+def mixed(ways: Sequence[Downward], weights: Floats) -> tuple[Ragged, ...]:
+    """Return mixtures of the marginals of every level over ways down, each at a point of its own."""
     levels = []
-    for level in range(tree.depth + 1):
+    for level in range(ways[0].upward.tree.depth + 1):
         windows = [way.upward.windows(level) for way in ways]
         low = np.min([low for low, _ in windows], axis=0)
         width = np.max([low + width for low, width in windows], axis=0) - low
         offset = np.cumsum(width) - width
-        mixed = Ragged(low, width, offset, np.zeros(int(width.sum())))
+        level_law = Ragged(low, width, offset, np.zeros(int(width.sum())))
         for way, weight in zip(ways, weights.tolist(), strict=True):
             for members, block in way.level(level):
-                mixed.add(members, block, weight)
-        levels.append(mixed)
-    return tuple(levels), max(way.rounding for way in ways), max(way.cut for way in ways)
+                level_law.add(members, block, weight)
+        levels.append(level_law)
+    return tuple(levels)
