@@ -1,4 +1,4 @@
-"""What a large tree costs in one process and in pieces over workers: CPU, wall and peak memory of each process.
+"""What a large tree costs in one process and in pieces over workers: CPU, wall, peak memory by process.
 
     OMP_NUM_THREADS=1 PYTHONPATH=tests:. python benchmarks/tree_pieces.py FAN_OUT[,FAN_OUT...] SCALE [WORKERS]
 

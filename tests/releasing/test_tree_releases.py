@@ -190,6 +190,10 @@ def test_the_command_prints_counts_that_add_up(released: suffice.Release, runner
     assert printed["levels"] == ["nation", "state", "county"]
     true = {(row["level"], row["key"]): row["mean"] for row in printed["rows"] if row["component"] == "true"}
     assert sum(true["state", key] for key in ("CA", "NY", "TX")) == pytest.approx(true["nation", "true"])
+    in_pieces = runner.json("tree", released.uri, "ill", "--cluster", "threads")
+    assert [row["mean"] for row in in_pieces["rows"]] == pytest.approx(
+        [row["mean"] for row in printed["rows"]]
+    )
     assert len(runner.json("tree", released.uri, "ill", "--level", "state")["rows"]) == 6
     assert f"suffice tree {released.uri} ill" in runner.text("show", released.uri)
     text = runner.text("tree", released.uri, "ill", "--released", "--level", "nation")

@@ -251,6 +251,7 @@ class CountTree:
         level: str,
         *,
         above: str | None = None,
+        component: str | None = None,
         mass: float = 0.95,
         draws: int = DRAWS,
         rng: np.random.Generator | int | None = None,
@@ -262,6 +263,8 @@ class CountTree:
         level : str
         above : str, optional
             The level above; where left out, that of the parents.
+        component : str, optional
+            One component's shares; where left out, each component's, with a column that names it.
         """
         place = self._place(level)
         of = place - 1 if above is None else self._place(above)
@@ -275,13 +278,14 @@ class CountTree:
         for below in range(place, of, -1):
             ancestor = self.tree.parent_of(below)[ancestor]
         rng, rows = generator(rng), []
-        for component, posterior in self.posteriors.items():
-            parts = []
+        names = self.components if component is None else (self._named_component(component),)
+        for name in names:
+            posterior, parts = self.posteriors[name], []
             for drawn in self._batches(posterior, checked_draws(draws, least=2), rng, of, place):
                 whole = drawn[of][:, ancestor]
                 # Of nothing there are no shares: such draws are left out of the quantiles.
                 parts.append(np.where(whole > 0, drawn[place] / np.maximum(whole, 1), np.nan))
-            rows += self._summaries(component, place, np.concatenate(parts), require_share("mass", mass))
+            rows += self._summaries(name, place, np.concatenate(parts), require_share("mass", mass))
         return Table(rows, title=f"Shares of {self.tree.levels[of]}")
 
     def ratio(
@@ -483,314 +487,6 @@ class CountTree:
             yield posterior.draws(min(at_a_time, n - begin), rng, places)
 
 
-_WORTH_SAYING:
-            notes.append(
-                f"Weights of the population's mean and spread may be off by {self.error:.1g} in all, by the "
-                "rule that integrates over them: chances of counts by no more."
-            )
-        return tuple(notes)
-
-    def highest_density(self, mass: float = 0.95, *, level: str | None = None) -> Table:
-        """Return the table with the shortest intervals that hold at least the chance."""
-        mass = require_share("mass", mass)
-        rows: list[dict[str, Any]] = []
-        for place in self._levels(level):
-            rows += self._rows(place, lambda posterior, at: posterior.highest_density(at, mass))
-        return Table(rows, title=f"{self.unit.what} of {', '.join(self.tree.levels)}", notes=self.notes)
-
-    def counts(self, level: str, component: str | None = None) -> dict[str, dict[float, float]]:
-        """Return the law of each of a level's counts, or totals: by key, its values and their chances."""
-        place = self._place(level)
-        laws = self._posterior(component).laws(place)
-        rows = [(key, laws.row(node), laws.low[node]) for node, key in enumerate(self.tree.keys[place])]
-        return {
-            key: {
-                value: chance
-                for value, chance in zip(
-                    self.unit.values(low + np.arange(len(row))).tolist(), row.tolist(), strict=True
-                )
-                if chance > 0.0
-            }
-            for key, row, low in rows
-        }
-
-    def draws(
-        self, n: int, rng: np.random.Generator | int | None = None, *, component: str | None = None
-    ) -> dict[str, Counts | Floats]:
-        """Draw all counts, or totals, jointly: by level (n, n_nodes), in the order of the tree's keys.
-
-        None is below 0, counts are whole numbers, and children add up to their parent in every draw.
-        """
-        drawn = self._posterior(component).draws(checked_draws(n), generator(rng))
-        return dict(zip(self.tree.levels, map(self.unit.values, drawn), strict=True))
-
-    def noisy(self, component: str | None = None) -> NoisyTree:
-        """Return what was released of a component, in whole numbers of :attr:`unit`."""
-        return self.released[self._named_component(component)]
-
-    def roll_up(
-        self,
-        nodes: Mapping[str, Sequence[str]],
-        *,
-        mass: float = 0.95,
-        draws: int = DRAWS,
-        rng: np.random.Generator | int | None = None,
-    ) -> Table:
-        """Return what any nodes hold together, each leaf below them once; from joint draws.
-
-        Parameters
-        ----------
-        nodes : mapping of str to sequence of str
-            By level, keys.
-        """
-        is_below = self._leaves_below(nodes)
-        rng = generator(rng)
-        rows = []
-        for component, posterior in self.posteriors.items():
-            total = posterior.weighted_draws(checked_draws(draws, least=2), is_below, rng)
-            values = self.unit.values(total[:, None])
-            is_whole = values.dtype == np.int64
-            summary = _summary(values.astype(np.float64), require_share("mass", mass), whole=is_whole)
-            rows.append({**self._named(component), **summary[0]})
-        return Table(rows, title="Roll-up")
-
-    def share(
-        self,
-        level: str,
-        *,
-        above: str | None = None,
-        mass: float = 0.95,
-        draws: int = DRAWS,
-        rng: np.random.Generator | int | None = None,
-    ) -> Table:
-        """Return each node's share of the node that it is below, of a level above it; from joint draws.
-
-        Parameters
-        ----------
-        level : str
-        above : str, optional
-            The level above; where left out, that of the parents.
-        """
-        place = self._place(level)
-        of = place - 1 if above is None else self._place(above)
-        if not 0 <= of < place:
-            message = f"{level} is the root, of which there is no share: name a level below it"
-            if place > 0:
-                levels = ", ".join(self.tree.levels[:place])
-                message = f"a share is of a level above {level}, one of {levels}"
-            raise UsageError(message)
-        ancestor = np.arange(len(self.tree.keys[place]))
-        for below in range(place, of, -1):
-            ancestor = self.tree.parent_of(below)[ancestor]
-        rng, rows = generator(rng), []
-        for component, posterior in self.posteriors.items():
-            parts = []
-            for drawn in self._batches(posterior, checked_draws(draws, least=2), rng, of, place):
-                whole = drawn[of][:, ancestor]
-                # Of nothing there are no shares: such draws are left out of the quantiles.
-                parts.append(np.where(whole > 0, drawn[place] / np.maximum(whole, 1), np.nan))
-            rows += self._summaries(component, place, np.concatenate(parts), require_share("mass", mass))
-        return Table(rows, title=f"Shares of {self.tree.levels[of]}")
-
-    def ratio(
-        self,
-        component: str,
-        level: str,
-        *,
-        of: Sequence[str] | None = None,
-        mass: float = 0.95,
-        draws: int = DRAWS,
-        rng: np.random.Generator | int | None = None,
-    ) -> Table:
-        """Return the part that a component has in several, as true in false and true; from joint draws.
-
-        Parameters
-        ----------
-        component : str
-            The numerator.
-        level : str
-        of : sequence of str, optional
-            The components that are added up in the denominator; where left out, all.
-        """
-        place, rng = self._place(level), generator(rng)
-        names = self.components if of is None else tuple(of)
-        batches = {
-            name: self._batches(self._posterior(name), checked_draws(draws, least=2), rng, place)
-            for name in dict.fromkeys((component, *names))
-        }
-        parts = []
-        for several in zip(*batches.values(), strict=True):
-            by_name = {name: drawn[place] for name, drawn in zip(batches, several, strict=True)}
-            whole = np.sum([by_name[name] for name in names], axis=0)
-            parts.append(np.where(whole > 0, by_name[component] / np.maximum(whole, 1), np.nan))
-        rows = self._summaries(component, place, np.concatenate(parts), require_share("mass", mass))
-        return Table(rows, title=f"{component} of {', '.join(names)}")
-
-    def rank_probabilities(
-        self,
-        level: str,
-        *,
-        within: int = 1,
-        component: str | None = None,
-        draws: int = DRAWS,
-        rng: np.random.Generator | int | None = None,
-    ) -> Table:
-        """Return how probably each of a level's counts is among so many highest; from joint draws.
-
-        Of equal counts one is as probably the higher as the other.
-        """
-        place, rng = self._place(level), generator(rng)
-        n_nodes = len(self.tree.keys[place])
-        if not 1 <= within <= n_nodes:
-            message = f"within is from 1 to the {n_nodes} nodes of {level}, not {within}"
-            raise UsageError(message)
-        times, number = np.zeros(n_nodes), checked_draws(draws)
-        for drawn in self._batches(self._posterior(component), number, rng, place):
-            ties = rng.random(drawn[place].shape)
-            order = np.lexsort((ties, drawn[place]), axis=1)[:, n_nodes - within :]
-            times += np.bincount(order.ravel(), minlength=n_nodes)
-        return Table(
-            [
-                {"level": level, "key": key, "probability": float(chance)}
-                for key, chance in zip(self.tree.keys[place], times / number, strict=True)
-            ],
-            title=f"Among the {within} highest of {level}",
-        )
-
-    def least_squares(self, mass: float = 0.95) -> Table:
-        """Return what was released, what of it contradicts itself, and points that add up, beside posteriors.
-
-        Columns: level, key, released, below (what the values right below add up to; None of leaves, and where
-        either level was not released), least_squares with sd, lower and upper of normal intervals, and mean,
-        posterior_lower and posterior_upper of the posterior.
-        """
-        from scipy.special import ndtri
-
-        reach, rows = float(ndtri(0.5 + 0.5 * require_share("mass", mass))), []
-        for component, noisy in self.released.items():
-            points, sds = least_squares(noisy)
-            posterior = self.posteriors[component]
-            for place, level in enumerate(self.tree.levels):
-                values = noisy.values[place]
-                below = noisy.values[place + 1] if place < noisy.depth else None
-                sums = None if below is None else _sums(noisy.parents[place], below, noisy.n_nodes(place))
-                lower, upper = posterior.interval(place, mass)
-                columns = {
-                    "released": values,
-                    "below": sums,
-                    "least_squares": points[place],
-                    "sd": sds[place],
-                    "lower": points[place] - reach * sds[place],
-                    "upper": points[place] + reach * sds[place],
-                    "mean": posterior.means(place),
-                }
-                shown = {name: self._listed(place, column) for name, column in columns.items()}
-                ends = self.unit.ends(lower, upper)
-                shown |= dict(
-                    zip(("posterior_lower", "posterior_upper"), (end.tolist() for end in ends), strict=True)
-                )
-                rows += [
-                    {
-                        **self._named(component),
-                        "level": level,
-                        "key": key,
-                        **{name: column[node] for name, column in shown.items()},
-                    }
-                    for node, key in enumerate(self.tree.keys[place])
-                ]
-        return Table(rows, title="Released, least squares, posterior")
-
-    def _listed(self, place: int, wholes: Counts | Floats | None) -> list[Any]:
-        """Return a level's numbers in the column's unit; None of each where there are none."""
-        if wholes is None:
-            return [None] * len(self.tree.keys[place])
-        listed: list[Any] = self.unit.values(wholes).tolist()
-        return listed
-
-    def _named(self, component: str) -> dict[str, str]:
-        """Return the column that tells components apart, where there are several."""
-        return {"component": component} if len(self.components) > 1 else {}
-
-    def _posterior(self, component: str | None) -> TreePosterior | PiecewisePosterior:
-        return self.posteriors[self._named_component(component)]
-
-    def _named_component(self, component: str | None) -> str:
-        if component is None:
-            if len(self.components) > 1:
-                message = f"name one of the components: {', '.join(self.components)}"
-                raise UsageError(message)
-            return self.components[0]
-        if component not in self.posteriors:
-            message = f"the tree has no component {component!r}: it has {', '.join(self.components)}"
-            raise UnknownNameError(message)
-        return component
-
-    def _place(self, level: str) -> int:
-        if level not in self.tree.levels:
-            message = f"the tree has no level {level!r}: it has {', '.join(self.tree.levels)}"
-            raise UnknownNameError(message)
-        return self.tree.levels.index(level)
-
-    def _levels(self, level: str | None) -> Sequence[int]:
-        return range(len(self.tree.levels)) if level is None else [self._place(level)]
-
-    def _rows(
-        self, place: int, interval: Callable[[TreePosterior | PiecewisePosterior, int], tuple[Counts, Counts]]
-    ) -> list[dict[str, Any]]:
-        rows = []
-        for component, posterior in self.posteriors.items():
-            ends = self.unit.ends(*interval(posterior, place))
-            middle = map(self.unit.values, (posterior.means(place), posterior.sds(place)))
-            columns = (*middle, *ends)
-            rows += [
-                {
-                    **self._named(component),
-                    "level": self.tree.levels[place],
-                    "key": key,
-                    "mean": mean,
-                    "sd": sd,
-                    "lower": low,
-                    "upper": high,
-                }
-                for key, mean, sd, low, high in zip(
-                    self.tree.keys[place], *(column.tolist() for column in columns), strict=True
-                )
-            ]
-        return rows
-
-    def _summaries(self, component: str, place: int, draws: Floats, mass: float) -> list[dict[str, Any]]:
-        return [
-            {**self._named(component), "level": self.tree.levels[place], "key": key, **summary}
-            for key, summary in zip(self.tree.keys[place], _summary(draws, mass), strict=True)
-        ]
-
-    def _leaves_below(self, nodes: Mapping[str, Sequence[str]]) -> Counts:
-        """Return 1 for every leaf that is below one of the nodes."""
-        is_below = np.zeros(self.tree.n_leaves, np.int64)
-        for level, keys in nodes.items():
-            place = self._place(level)
-            if isinstance(keys, str):
-                message = f"a roll-up is of a list of keys by level: of {level} there is one text"
-                raise UsageError(message)
-            wanted = [node for node, key in enumerate(self.tree.keys[place]) if key in set(keys)]
-            if unknown := set(keys) - set(self.tree.keys[place]):
-                message = f"the level {level} has no key {min(unknown)!r}"
-                raise UnknownNameError(message)
-            is_below[np.isin(self.tree.leaves_below(place), wanted)] = 1
-        if not is_below.any():
-            message = "a roll-up is of one node at least: name a level and its keys"
-            raise UsageError(message)
-        return is_below
-
-    def _batches(
-        self, posterior: TreePosterior, n: int, rng: np.random.Generator
-    ) -> Iterator[tuple[Counts, ...]]:
-        """Give so many joint draws, some at a time."""
-        at_a_time = max(1, _AT_A_TIME // self.tree.n_leaves)
-        for begin in range(0, n, at_a_time):
-            yield posterior.draws(min(at_a_time, n - begin), rng)
-
-
 _WORTH_SAYING = 1e-3
 """An error of chances that no interval of 95 % shows; above it is said."""
 _ROUNDED = 1e-6
@@ -799,9 +495,7 @@ _FURTHEST = 20.0
 """Standard deviations, sqrt(2) b: noise is further with a chance of exp(-28), which is what is cut."""
 
 
-def _check_agreement(
-    tree: KeyTree, posterior: TreePosterior | PiecewisePosterior, component: str
-) -> None:
+def _check_agreement(tree: KeyTree, posterior: TreePosterior | PiecewisePosterior, component: str) -> None:
     """Refuse levels whose differences noise does not explain: tails that were cut would be the answer."""
     distance, place, node = max(
         (float(far.max()), place, int(far.argmax()))

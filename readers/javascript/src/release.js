@@ -283,6 +283,11 @@ export class Release {
   entry(statistic) {
     const found = this.manifest.statistics.find(({ name }) => name === statistic);
     if (!found) {
+      const tree = this.trees.find(({ name }) => name === statistic);
+      if (tree !== undefined) {
+        const levels = tree.levels.map((level) => shown(`${tree.name}.${level}`)).join(", ");
+        throw new ReleaseError("statistic", `${shown(statistic)} is a tree: release.tree(${shown(statistic)}).table(); its levels are the statistics ${levels}`);
+      }
       const known = this.manifest.statistics.slice(0, 8).map(({ name }) => shown(name)).join(", ");
       throw new ReleaseError("statistic", `there is no statistic ${shown(statistic)}: there are ${known}`);
     }

@@ -76,6 +76,15 @@ test("draws counts that add up, with the marginals' means", () => {
 test("refuses a tree that would take too long, by name", () => {
   const one = trees.cases.find(({ about }) => about === "many leaves");
   assert.throws(() => finished(treePosterior({ ...one, scales: [2000, 1000, 500] }, namedPopulation("contaminated"))), { code: "resolution" });
+  // A lattice of three hyperparameters is finer for few leaves: these are refused, and twice as many are not.
+  const few = (number) => ({
+    parents: [new Array(number).fill(0)], values: [[300 * number], new Array(number).fill(300)], scales: [30, 30], sizes: null,
+  });
+  const refused = { code: "resolution", message: /with the population zero-inflated.*suffice tree RELEASE TREE --population zero-inflated --out FILE; the population contaminated/ };
+  assert.throws(() => finished(treePosterior(few(30), namedPopulation("zero-inflated"))), refused);
+  assert.throws(() => finished(treePosterior(few(60), namedPopulation("zero-inflated"), 1e9)), refused);
+  assert.equal(finished(treePosterior(few(30), namedPopulation("reciprocal"))).hyperparameters.points.length, 1);
+  assert.throws(() => finished(treePosterior(few(30), namedPopulation("reciprocal"), 1e5)), { code: "resolution", message: /FILE$/ });
   assert.throws(() => namedPopulation("flat"), { code: "prior" });
 });
 
@@ -108,6 +117,9 @@ test("reads the trees of a release", async () => {
   assert.throws(() => release.tree("daily"), { code: "cell" });
   assert.throws(() => release.tree("flights", { where: { origin: "JFK" } }), { code: "cell" });
   assert.throws(() => release.tree("nothing"), { code: "statistic" });
+  const isTree = { code: "statistic", message: /^flights is a tree: release\.tree\(flights\)\.table\(\); its levels are the statistics flights\./ };
+  assert.throws(() => release.table("flights"), isTree);
+  assert.throws(() => release.posterior("flights"), isTree);
   for (const nodes of [undefined, {}, { origin: "EWR" }, { origin: ["ewr"] }]) {
     assert.throws(() => tree.rollUp(nodes), { name: "ReleaseError" });
   }

@@ -57,14 +57,7 @@ release_posterior <- function(release, statistic, where = list(), prior = NULL, 
   )
 )
 
-.entry <- function(release, statistic) {
-  names <- vapply(release$manifest$statistics, `[[`, "", "name")
-  at <- match(statistic, names)
-  if (length(at) != 1 || is.na(at)) {
-    .usage("there is no statistic of that name: there are ", paste(.shown(utils::head(names, 8)), collapse = ", "))
-  }
-  release$manifest$statistics[[at]]
-}
+.entry <- function(release, statistic) release$manifest$statistics[[.statistic_at(release, statistic)]]
 
 .cell <- function(keys, where) {
   unknown <- setdiff(names(where), names(keys))

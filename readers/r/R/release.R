@@ -38,8 +38,7 @@ read_release <- function(directory, public_keys = NULL, allow_withdrawn = FALSE)
 #' They are computed in doubles: right to about 1e-15 of the largest term.
 release_table <- function(release, statistic) {
   entries <- release$manifest$statistics
-  at <- match(statistic, vapply(entries, `[[`, "", "name"))
-  if (is.na(at)) stop("the release has no statistic of that name", call. = FALSE)
+  at <- .statistic_at(release, statistic)
   entry <- entries[[at]]
   if (.is_sampled(entry)) stop("it is a posterior sample: release_samples() gives its draws", call. = FALSE)
   values <- release$values[[at]]
@@ -73,11 +72,23 @@ release_table <- function(release, statistic) {
   table
 }
 
+# Where a statistic is in the manifest. A tree is none: its levels are.
+.statistic_at <- function(release, statistic) {
+  names <- vapply(release$manifest$statistics, `[[`, "", "name")
+  at <- match(statistic, names)
+  if (length(at) == 1 && !is.na(at)) return(at)
+  levels <- if (is.character(statistic) && length(statistic) == 1) release$manifest$plan$hierarchies[[statistic]]
+  if (!is.null(levels)) {
+    statistics <- paste(.shown(paste(statistic, unlist(levels), sep = ".")), collapse = ", ")
+    .usage(.shown(statistic), " is a tree: ask release_tree(); its levels are the statistics ", statistics)
+  }
+  .usage("there is no statistic of that name: there are ", paste(.shown(utils::head(names, 8)), collapse = ", "))
+}
+
 #' The draws of a posterior sample, in the parameter's unit: a row for each cell and draw.
 release_samples <- function(release, statistic) {
   entries <- release$manifest$statistics
-  at <- match(statistic, vapply(entries, `[[`, "", "name"))
-  if (is.na(at)) stop("the release has no statistic of that name", call. = FALSE)
+  at <- .statistic_at(release, statistic)
   entry <- entries[[at]]
   if (!.is_sampled(entry)) stop("it was released as noisy statistics: release_table() has them", call. = FALSE)
   points <- release$values[[at]]

@@ -2,6 +2,8 @@
 
 .POPULATIONS <- c("contaminated", .ZERO_INFLATED, "negative-binomial", .RECIPROCAL)
 .ROUNDED <- 1e-11
+# Weights of the laws that are drawn from at a time.
+.LAWS <- 2^21
 # Chances may be off by so much before it is said.
 .WORTH_SAYING <- 1e-3
 
@@ -211,37 +213,57 @@ tree_draws <- function(tree, n, component = NULL, rng = stats::runif) {
   which <- .drawn_place(posterior$points$weights, rng(n))
   for (point in unique(which)) {
     upward <- .up(posterior$passer, posterior$points$points[point, ])
-    for (draw in base::which(which == point)) {
-      counts <- .draw_counts(posterior$passer, upward, rng)
-      for (level in seq_along(counts)) drawn[[level]][draw, ] <- counts[[level]]
-    }
+    draws <- base::which(which == point)
+    counts <- .draw_counts(posterior$passer, upward, length(draws), rng)
+    for (level in seq_along(counts)) drawn[[level]][draws, ] <- counts[[level]]
   }
   stats::setNames(drawn, tree$levels)
 }
 
-.draw_counts <- function(passer, upward, rng) {
-  counts <- lapply(passer$nodes, numeric)
-  counts[[1]] <- upward$root$low + .drawn_place(upward$root$weights, rng(1)) - 1
+# So many draws at a point: of every level a row for each draw.
+.draw_counts <- function(passer, upward, n, rng) {
+  counts <- lapply(passer$nodes, function(nodes) matrix(0, n, nodes))
+  counts[[1]][, 1] <- upward$root$low + .drawn_place(upward$root$weights, rng(n)) - 1
   for (level in seq_len(passer$depth)) {
     for (node in seq_len(passer$nodes[level])) {
-      waiting <- list(list(upward$levels[[level]]$sums[[node]], counts[[level]][node]))
+      waiting <- list(list(upward$levels[[level]]$sums[[node]], counts[[level]][, node]))
       while (length(waiting)) {
         part <- waiting[[length(waiting)]][[1]]
-        total <- waiting[[length(waiting)]][[2]]
+        totals <- waiting[[length(waiting)]][[2]]
         waiting[[length(waiting)]] <- NULL
         if (is.null(part$left)) {
-          counts[[level + 1]][part$node] <- total
+          counts[[level + 1]][, part$node] <- totals
         } else {
-          # Of two parts the first is l with chance in proportion to L(l) R(total - l).
-          left <- part$left
-          rest <- .placed(-(part$right$low + length(part$right$weights) - 1), rev(part$right$weights), left$low - total, length(left$weights))
-          first <- left$low + .drawn_place(left$weights * rest, rng(1)) - 1
-          waiting <- c(waiting, list(list(left, first), list(part$right, total - first)))
+          first <- .first_part(part$left, part$right, totals, rng(n))
+          waiting <- c(waiting, list(list(part$left, first), list(part$right, totals - first)))
         }
       }
     }
   }
   counts
+}
+
+# Of two parts with totals the first is l with chance in proportion to L(l) R(total - l).
+.first_part <- function(left, right, totals, uniform) {
+  width <- length(left$weights)
+  padded <- c(0, right$weights, 0)
+  first <- numeric(length(totals))
+  # Draws with one total have one law; so many laws are worked out at a time.
+  different <- unique(totals)
+  for (some in split(different, (seq_along(different) - 1) %/% max(1, .LAWS %/% width))) {
+    at <- outer(left$low + seq_len(width) - 1, some, function(l, total) total - l) - right$low + 1
+    at <- pmin(pmax(at, 0), length(padded) - 1) + 1
+    # All laws one after the other: where each ends, the sum is that of those before it, and its own.
+    cumulated <- cumsum(left$weights * padded[at])
+    ends <- cumulated[width * seq_along(some)]
+    begins <- c(0, ends[-length(ends)])
+    law <- match(totals, some)
+    draws <- which(!is.na(law))
+    law <- law[draws]
+    found <- findInterval(begins[law] + uniform[draws] * (ends[law] - begins[law]), cumulated)
+    first[draws] <- left$low + found - width * (law - 1)
+  }
+  first
 }
 
 # The first place whose cumulated weight is above a share of all.

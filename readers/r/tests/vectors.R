@@ -196,6 +196,11 @@ off_rows <- function(found, stated) {
   off <- c(abs(found$mean - numbers("mean")) / numbers("sd") / joint$tolerance$mean_in_sds, abs(found$sd / numbers("sd") - 1) / joint$tolerance$sd)
   if (are_named && are_ends) max(off) else Inf
 }
+for (ask in list(release_table, release_samples, function(release, name) release_posterior(release, name))) {
+  if (!grepl("flights is a tree: ask release_tree\\(\\); its levels are the statistics flights\\.", refusal_of(ask(releases[["trees"]], "flights")))) {
+    complain("a tree is not told from a statistic")
+  }
+}
 for (name in c("trees", "trees-of-totals")) {
   for (stated in read_json(file.path(vectors, "valid", name, "expected.json"))$trees) {
     tree <- release_tree(releases[[name]], stated$tree, stated$where)

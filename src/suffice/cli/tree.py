@@ -179,7 +179,10 @@ def _trees(
     if cluster is None:
         trees = [opened.tree(name, choice, population=population) for choice in choices]
     else:
-        placed, certificates = setting("cluster", cluster, profile=pinned_profile()).value, pinned_certificates()
+        placed, certificates = (
+            setting("cluster", cluster, profile=pinned_profile()).value,
+            pinned_certificates(),
+        )
         trees = [
             clusters.enter_context(
                 open_tree(

@@ -58,7 +58,7 @@ class Division:
 
     @classmethod
     def of(cls, tree: NoisyTree, most: int) -> Self:
-        """Divide at the first level whose nodes have at most so many leaves; a piece has less than twice that."""
+        """Divide at the first level whose nodes have no more leaves; a piece has less than twice as many."""
         below = [np.ones(tree.n_leaves, np.int64)]
         for parents in reversed(tree.parents):
             below.insert(0, np.bincount(parents, weights=below[0]).astype(np.int64))
@@ -94,8 +94,7 @@ class Division:
     def nodes_of(self, start: int, stop: int) -> tuple[Rows, ...]:
         """Return the nodes of pieces from start to stop, of every level from ``level`` on."""
         return tuple(
-            nodes[bounds[start] : bounds[stop]]
-            for nodes, bounds in zip(self.nodes, self.bounds, strict=True)
+            nodes[bounds[start] : bounds[stop]] for nodes, bounds in zip(self.nodes, self.bounds, strict=True)
         )
 
     def batches(self, most: int) -> list[tuple[int, int]]:
@@ -117,7 +116,10 @@ class Division:
             parents.append(np.searchsorted(nodes[place - 1], above))
         part = NoisyTree(
             parents=tuple(parents),
-            values=(None, *(_taken(tree.values[self.level + place], each) for place, each in enumerate(nodes))),
+            values=(
+                None,
+                *(_taken(tree.values[self.level + place], each) for place, each in enumerate(nodes)),
+            ),
             scales=(None, *tree.scales[self.level :]),
             is_part=True,
         )

@@ -164,7 +164,9 @@ class LeafKeys:
     def of_keys(self, rows: Rows) -> Self:
         """Return some keys, of no leaf in particular."""
         no_leaves = np.zeros(0, np.int64)
-        return type(self)(self.values[rows], self.bounds[rows], self.sizes[rows], no_leaves, self.number[rows])
+        return type(self)(
+            self.values[rows], self.bounds[rows], self.sizes[rows], no_leaves, self.number[rows]
+        )
 
     def low(self, scale: float | None, tail: float) -> Counts:
         """Return counts below which there is no weight."""
@@ -293,9 +295,7 @@ class Passer:
 
     def up(self, point: Floats) -> Upward:
         """Pass messages up to the root."""
-        leaf_block, leaf_sums = self.keys.messages(
-            self.tree.scales[-1], self.population, point, self.tail
-        )
+        leaf_block, leaf_sums = self.keys.messages(self.tree.scales[-1], self.population, point, self.tail)
         widths = np.minimum(leaf_block.width, self.keys.bounds + 1)[self.keys.row]
         leaves = Leaves(leaf_block, leaf_sums, self.keys.row)
         return passed_up(self.tree, leaves, widths, float(leaf_sums @ self.keys.number), self.tail)

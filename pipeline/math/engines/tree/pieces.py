@@ -95,13 +95,9 @@ def marginals(
     """
     answers = []
     for passer, outside in zip(passers, outsides, strict=True):
-        ways = [
-            Downward(passer.up(point), of_root) for point, of_root in zip(points, outside, strict=True)
-        ]
+        ways = [Downward(passer.up(point), of_root) for point, of_root in zip(points, outside, strict=True)]
         levels = [reduced(law) for law in mixed(ways, weights)[1:]]
-        answers.append(
-            PieceAnswer(levels, max(way.rounding for way in ways), max(way.cut for way in ways))
-        )
+        answers.append(PieceAnswer(levels, max(way.rounding for way in ways), max(way.cut for way in ways)))
     return number, answers
 
 
@@ -155,7 +151,9 @@ def draws(
         batches = []
         for begin in range(0, n_draws, at_a_time):
             of_draw = point_of_draw[begin : begin + at_a_time]
-            drawn = [np.empty((len(of_draw), tree.n_nodes(level)), np.int64) for level in range(tree.depth + 1)]
+            drawn = [
+                np.empty((len(of_draw), tree.n_nodes(level)), np.int64) for level in range(tree.depth + 1)
+            ]
             drawn[0][:, 0] = totals[begin : begin + at_a_time, piece]
             for point, upward in upwards.items():
                 draw_below(upward, drawn, np.flatnonzero(of_draw == point), rng)
@@ -306,7 +304,8 @@ class PiecewisePosterior:
 
     @property
     def most_drawn(self) -> int:
-        """Counts that draws hold at a time, where they are not asked for themselves: pieces are passed anew."""
+        """Counts that draws hold at a time, where they are not asked for themselves."""
+        # More than in one process: every time pieces are passed anew.
         return 8 * MOST_DRAWN
 
     def means(self, level: int) -> Floats:
@@ -338,7 +337,9 @@ class PiecewisePosterior:
                 parts.put(nodes[row : row + 1], Block(law.low[row : row + 1], law.row(row)[None]))
         return parts.done()
 
-    def draws(self, n: int, rng: np.random.Generator, levels: Sequence[int] | None = None) -> tuple[Counts, ...]:
+    def draws(
+        self, n: int, rng: np.random.Generator, levels: Sequence[int] | None = None
+    ) -> tuple[Counts, ...]:
         """Draw all counts jointly: of every level an array of shape (n, n_nodes).
 
         Parameters
@@ -358,9 +359,7 @@ class PiecewisePosterior:
             np.empty((n, tree.n_nodes(level)), np.int64) for level in range(division.level, tree.depth + 1)
         ]
         for piece, drawn in self._drawn(top[-1], point_of_draw, None, rng):
-            for level, nodes, counts in zip(
-                below, division.nodes_of(piece, piece + 1), drawn, strict=True
-            ):
+            for level, nodes, counts in zip(below, division.nodes_of(piece, piece + 1), drawn, strict=True):
                 level[:, nodes] = counts
         return (*top[:-1], *below)
 

@@ -90,13 +90,14 @@ class TreePosterior:
     def weighted_draws(self, n: int, weights: Counts, rng: np.random.Generator) -> Counts:
         """Draw the sum of leaves times whole weights, (n,)."""
         at_a_time = max(1, MOST_DRAWN // self.tree.n_leaves)
-        sums = [
-            self.draws(min(at_a_time, n - begin), rng)[-1] @ weights for begin in range(0, n, at_a_time)
-        ]
+        sums = [self.draws(min(at_a_time, n - begin), rng)[-1] @ weights for begin in range(0, n, at_a_time)]
         return np.concatenate(sums)
 
     def draws(
-        self, n: int, rng: np.random.Generator, levels: Sequence[int] | None = None  # noqa: ARG002
+        self,
+        n: int,
+        rng: np.random.Generator,
+        levels: Sequence[int] | None = None,  # noqa: ARG002
     ) -> tuple[Counts, ...]:
         """Draw all counts jointly: of every level an array of shape (n, n_nodes); all, whatever is asked."""
         weights = self.hyperparameters.weights

@@ -5,7 +5,9 @@
 
 import { cholesky, eigen, identity, moved, outer, times, volume } from "./matrices.js";
 
-const [STEP, FINE_STEP, FEW_LEAVES] = [1.5, 1, 50];
+const [STEP, FINE_STEP] = [1.5, 1];
+/** Up to here the lattice is finer. */
+export const FEW_LEAVES = 50;
 /** From here on few points are taken. */
 export const MANY_LEAVES = 2000;
 const LEAST = 3e-3;
@@ -17,12 +19,8 @@ const CURVED = 0.3;
 /** The logit of the share of empty leaves from which the way up begins: a fifth. */
 const EMPTY = -1.4;
 
-/** Weigh points: {points, weights, logEvidence, error}, the heaviest first. */
+/** Weigh points of hyperparameters, of which there are some: {points, weights, logEvidence, error}, the heaviest first. */
 export function* weighedPoints(passer) {
-  if (passer.population.dimensions === 0) {
-    const { logEvidence } = yield* passer.up([0, 0], false);
-    return { points: [[0, 0]], weights: [1], logEvidence, error: 0 };
-  }
   const ofTree = (point) => passer.ofTree(point);
   const ofLeaves = function* ofLeaves(point) {
     yield;

@@ -1,26 +1,33 @@
 /** The joint posterior of all counts of a tree, mixed over the hyperparameters of its leaves. */
 
 import { ReleaseError } from "../errors.js";
-import { MANY_LEAVES, startOf, weighedPoints } from "./hyperparameters.js";
+import { FEW_LEAVES, MANY_LEAVES, startOf, weighedPoints } from "./hyperparameters.js";
 import { Passer } from "./passes.js";
 
 /** What sums of chances may miss by rounding: an end moves only for more than that. */
 const ROUNDED = 1e-11;
 /** Multiplications of one posterior: about three seconds of a browser. */
 const MOST_WORK = 4e9;
-/** What whole posteriors take, in passes upward, by the number of hyperparameters: of a lattice, and of few points. */
-const PASSES = { 0: 4, 2: 90, 3: 300 };
-const PASSES_OF_MANY = { 0: 4, 2: 16, 3: 24 };
+/**
+ * What whole posteriors take, in passes upward, by the number of hyperparameters: the fine lattice of few leaves, a lattice,
+ * and few points. A pass down takes about as long as two upward; with nothing to fit there is one of each.
+ */
+const PASSES_OF_FEW = { 0: 3, 2: 200, 3: 1000 };
+const PASSES = { 0: 3, 2: 90, 3: 300 };
+const PASSES_OF_MANY = { 0: 3, 2: 16, 3: 24 };
 
 /** Infer all counts of a tree: yields after every family, and returns a `TreePosterior`. */
 export function* treePosterior(tree, population, most = MOST_WORK) {
   const passer = new Passer(tree, population);
-  yield* refuseLong(passer, most);
-  const hyperparameters = yield* weighedPoints(passer);
+  const isFitted = population.dimensions > 0;
+  const first = yield* passedOrRefused(passer, !isFitted, most);
+  const hyperparameters = isFitted
+    ? yield* weighedPoints(passer)
+    : { points: [[0, 0]], weights: [1], logEvidence: first.logEvidence, error: 0 };
   const marginals = passer.nodes.map((number) => Array.from({ length: number }, () => ({ low: 0, weights: new Float64Array(0) })));
   const errors = { rounding: 0, cut: 0 };
   for (const [i, point] of hyperparameters.points.entries()) {
-    const upward = yield* passer.up(point, true);
+    const upward = isFitted ? yield* passer.up(point, true) : first;
     const off = yield* passer.down(upward, (level, node, law) => mixIn(marginals[level][node], law, hyperparameters.weights[i]));
     errors.rounding = Math.max(errors.rounding, off.rounding);
     errors.cut = Math.max(errors.cut, off.cut);
@@ -28,17 +35,22 @@ export function* treePosterior(tree, population, most = MOST_WORK) {
   return new TreePosterior(passer, hyperparameters, marginals, errors);
 }
 
-/** Refuse by name what would take too long here; leaves that are wide alone tell that before any pass. */
-function* refuseLong(passer, most) {
-  const passes = (passer.nLeaves > MANY_LEAVES ? PASSES_OF_MANY : PASSES)[passer.population.dimensions];
+/** A first pass upward; refuses by name what would take too long here, of leaves that are wide before any pass. */
+function* passedOrRefused(passer, isKept, most) {
+  const { dimensions, name } = passer.population;
+  const ofSize = passer.nLeaves > MANY_LEAVES ? PASSES_OF_MANY : passer.nLeaves > FEW_LEAVES ? PASSES : PASSES_OF_FEW;
+  const passes = ofSize[dimensions];
   const refuse = () => {
+    const lighter = dimensions === 3 ? "; the population contaminated takes a third of it, or less" : "";
     throw new ReleaseError(
       "resolution",
-      `the tree has ${passer.nLeaves} leaves under wide noise: this reader would need more than some seconds, and Python works it out`,
+      `the tree has ${passer.nLeaves} leaves under wide noise: with the population ${name} this reader would need more than some seconds. Python works it out, as suffice tree RELEASE TREE --population ${name} --out FILE${lighter}`,
     );
   };
   if (4 * passer.cells * passes > most) refuse();
-  if ((yield* passer.up(startOf(passer), false, most / passes)) === null) refuse();
+  const upward = yield* passer.up(dimensions === 0 ? [0, 0] : startOf(passer), isKept, most / passes);
+  if (upward === null) refuse();
+  return upward;
 }
 
 /** Add a multiple of a law to a mixture, whose window grows. */

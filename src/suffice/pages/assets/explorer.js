@@ -1,6 +1,6 @@
 // The explorer of a release's page. Made by `npm run build` in readers/javascript: change the sources, not this.
 // sources: explorer/answering.js explorer/answers.js explorer/axis.js explorer/column-picture.js explorer/column-section.js explorer/combobox.js explorer/contrast.js explorer/count-control.js explorer/dom.js explorer/downloads.js explorer/explorer.js explorer/fields.js explorer/form.js explorer/lines.js explorer/main.js explorer/moments.js explorer/numbers.js explorer/page-data.js explorer/parts.js explorer/picture.js explorer/pool.js explorer/preparing.js explorer/prior-control.js explorer/priors.js explorer/reading.js explorer/released.js explorer/scales.js explorer/state.js explorer/tables.js explorer/tree-section.js explorer/words.js src/about.js src/blocks.js src/bytes.js src/canonical_json.js src/clipped.js src/clipping.js src/cone_noise.js src/conflict.js src/counts.js src/domains.js src/errors.js src/exact.js src/families.js src/histogram/bins.js src/histogram/column.js src/histogram/emission.js src/histogram/grid.js src/histogram/posterior.js src/histogram/prior.js src/histogram/walk.js src/index.js src/intervals.js src/likelihood.js src/line.js src/manifest.js src/parquet.js src/plan.js src/plan_values.js src/posterior.js src/priors.js src/publication.js src/published_likelihood.js src/published_table.js src/random.js src/reading.js src/release.js src/rules.js src/samples.js src/signature.js src/special.js src/tabulated.js src/thrift.js src/totals.js src/tree/count_tree.js src/tree/fft.js src/tree/hyperparameters.js src/tree/key_tree.js src/tree/matrices.js src/tree/messages.js src/tree/passes.js src/tree/populations.js src/tree/posterior.js src/tree/released_tree.js src/tree/unit.js
-// sha256: 2923c2871bf96ca02fcf8c5b241a758982e320d50bdd77842d19a0e1b61bc9f2
+// sha256: 8bcbcca5e67cec982362ce991c06b11e7c28a75796649b8d6390bc821c762e9e
 (() => {
   // explorer/contrast.js
   var TAIL = 1e-8;
@@ -4023,7 +4023,8 @@
   }
 
   // src/tree/hyperparameters.js
-  var [STEP2, FINE_STEP, FEW_LEAVES] = [1.5, 1, 50];
+  var [STEP2, FINE_STEP] = [1.5, 1];
+  var FEW_LEAVES = 50;
   var MANY_LEAVES = 2e3;
   var LEAST2 = 3e-3;
   var ROUNDS = 4;
@@ -4031,10 +4032,6 @@
   var CURVED = 0.3;
   var EMPTY = -1.4;
   function* weighedPoints(passer) {
-    if (passer.population.dimensions === 0) {
-      const { logEvidence } = yield* passer.up([0, 0], false);
-      return { points: [[0, 0]], weights: [1], logEvidence, error: 0 };
-    }
     const ofTree = (point) => passer.ofTree(point);
     const ofLeaves = function* ofLeaves2(point) {
       yield;
@@ -4693,32 +4690,39 @@
   // src/tree/posterior.js
   var ROUNDED = 1e-11;
   var MOST_WORK = 4e9;
-  var PASSES = { 0: 4, 2: 90, 3: 300 };
-  var PASSES_OF_MANY = { 0: 4, 2: 16, 3: 24 };
+  var PASSES_OF_FEW = { 0: 3, 2: 200, 3: 1e3 };
+  var PASSES = { 0: 3, 2: 90, 3: 300 };
+  var PASSES_OF_MANY = { 0: 3, 2: 16, 3: 24 };
   function* treePosterior(tree, population, most = MOST_WORK) {
     const passer = new Passer(tree, population);
-    yield* refuseLong(passer, most);
-    const hyperparameters = yield* weighedPoints(passer);
+    const isFitted = population.dimensions > 0;
+    const first = yield* passedOrRefused(passer, !isFitted, most);
+    const hyperparameters = isFitted ? yield* weighedPoints(passer) : { points: [[0, 0]], weights: [1], logEvidence: first.logEvidence, error: 0 };
     const marginals = passer.nodes.map((number2) => Array.from({ length: number2 }, () => ({ low: 0, weights: new Float64Array(0) })));
     const errors = { rounding: 0, cut: 0 };
     for (const [i, point] of hyperparameters.points.entries()) {
-      const upward = yield* passer.up(point, true);
+      const upward = isFitted ? yield* passer.up(point, true) : first;
       const off = yield* passer.down(upward, (level, node, law) => mixIn(marginals[level][node], law, hyperparameters.weights[i]));
       errors.rounding = Math.max(errors.rounding, off.rounding);
       errors.cut = Math.max(errors.cut, off.cut);
     }
     return new TreePosterior(passer, hyperparameters, marginals, errors);
   }
-  function* refuseLong(passer, most) {
-    const passes = (passer.nLeaves > MANY_LEAVES ? PASSES_OF_MANY : PASSES)[passer.population.dimensions];
+  function* passedOrRefused(passer, isKept, most) {
+    const { dimensions, name } = passer.population;
+    const ofSize = passer.nLeaves > MANY_LEAVES ? PASSES_OF_MANY : passer.nLeaves > FEW_LEAVES ? PASSES : PASSES_OF_FEW;
+    const passes = ofSize[dimensions];
     const refuse = () => {
+      const lighter = dimensions === 3 ? "; the population contaminated takes a third of it, or less" : "";
       throw new ReleaseError(
         "resolution",
-        `the tree has ${passer.nLeaves} leaves under wide noise: this reader would need more than some seconds, and Python works it out`
+        `the tree has ${passer.nLeaves} leaves under wide noise: with the population ${name} this reader would need more than some seconds. Python works it out, as suffice tree RELEASE TREE --population ${name} --out FILE${lighter}`
       );
     };
     if (4 * passer.cells * passes > most) refuse();
-    if ((yield* passer.up(startOf(passer), false, most / passes)) === null) refuse();
+    const upward = yield* passer.up(dimensions === 0 ? [0, 0] : startOf(passer), isKept, most / passes);
+    if (upward === null) refuse();
+    return upward;
   }
   function mixIn(mixture2, { low, weights }, factor) {
     const isFirst = mixture2.weights.length === 0;
@@ -6065,6 +6069,11 @@
     entry(statistic) {
       const found = this.manifest.statistics.find(({ name }) => name === statistic);
       if (!found) {
+        const tree = this.trees.find(({ name }) => name === statistic);
+        if (tree !== void 0) {
+          const levels = tree.levels.map((level) => shown(`${tree.name}.${level}`)).join(", ");
+          throw new ReleaseError("statistic", `${shown(statistic)} is a tree: release.tree(${shown(statistic)}).table(); its levels are the statistics ${levels}`);
+        }
         const known = this.manifest.statistics.slice(0, 8).map(({ name }) => shown(name)).join(", ");
         throw new ReleaseError("statistic", `there is no statistic ${shown(statistic)}: there are ${known}`);
       }

@@ -9,7 +9,6 @@ import pytest
 
 from suffice.pipeline.math.engines.tree import pieces
 from suffice.pipeline.math.engines.tree.messages import Ragged
-from suffice.pipeline.math.engines.tree.noisy_tree import NoisyTree
 from suffice.pipeline.math.engines.tree.pieces import PiecewisePosterior, in_turn, piecewise_posterior
 from suffice.pipeline.math.engines.tree.populations import POPULATIONS
 from suffice.pipeline.math.engines.tree.posterior import tree_posterior
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from suffice.pipeline.math.engines.tree.division import Division
+    from suffice.pipeline.math.engines.tree.noisy_tree import NoisyTree
     from suffice.pipeline.math.engines.tree.posterior import TreePosterior
 
 POPULATION = POPULATIONS["contaminated"]
@@ -118,7 +118,7 @@ def test_leaves_that_differ_are_weighed_in_groups(monkeypatch: pytest.MonkeyPatc
 def test_what_the_top_says_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
     # The mutant: pieces hear nothing of the rest.
     tree = a_tree()
-    single = pieces._single  # noqa: SLF001
+    single = pieces._single
 
     def nothing(messages: Ragged, row: int) -> Ragged:
         message = single(messages, row)
@@ -151,7 +151,9 @@ def test_draws_are_a_function_of_the_generator_alone(monkeypatch: pytest.MonkeyP
     posterior = in_pieces(tree, 7, monkeypatch)
     in_order = piecewise_posterior(tree, POPULATION)
     for ours, theirs in zip(
-        posterior.draws(20, np.random.default_rng(1)), in_order.draws(20, np.random.default_rng(1)), strict=True
+        posterior.draws(20, np.random.default_rng(1)),
+        in_order.draws(20, np.random.default_rng(1)),
+        strict=True,
     ):
         np.testing.assert_array_equal(ours, theirs)
 
@@ -172,7 +174,9 @@ def test_levels_above_the_pieces_are_drawn_without_them(monkeypatch: pytest.Monk
 def test_pieces_have_all_nodes_once(monkeypatch: pytest.MonkeyPatch) -> None:
     division: Division = in_pieces(a_tree(), 7, monkeypatch).passer.division
     for place, nodes in enumerate(division.nodes):
-        np.testing.assert_array_equal(np.sort(nodes), np.arange(division.tree.n_nodes(division.level + place)))
+        np.testing.assert_array_equal(
+            np.sort(nodes), np.arange(division.tree.n_nodes(division.level + place))
+        )
     assert np.diff(division.bounds[-1]).max() < 14
     batches = division.batches(14)
     assert [start for start, _ in batches[1:]] == [stop for _, stop in batches[:-1]]
