@@ -22,8 +22,6 @@ from suffice.pipeline.math.engines.tree.noisy_tree import NoisyTree
 from suffice.pipeline.math.engines.tree.passes import LeafKeys, Passer
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from suffice.pipeline.math.engines.tree.populations import Population
     from suffice.typing import Rows
 
@@ -134,11 +132,3 @@ def leaves_of_a_piece(keys: LeafKeys, scale: float | None, tail: float) -> int:
     """Return how many leaves a piece has, about, so that their windows have ``PIECE_WEIGHTS`` together."""
     windows = keys.bounds - keys.low(scale, tail) + 1
     return max(1, min(PIECE_LEAVES, int(PIECE_WEIGHTS * keys.number.sum() / (windows @ keys.number))))
-
-
-def merged(parts: Sequence[tuple[Rows, Rows]], n_nodes: int) -> Rows:
-    """Return values of all nodes from those of some each."""
-    values = np.empty(n_nodes, dtype=parts[0][1].dtype)
-    for nodes, of_nodes in parts:
-        values[nodes] = of_nodes
-    return values

@@ -33,14 +33,16 @@ its standard deviations there, and the tree's evidence would leave one point.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from suffice.pipeline.math.engines.tree.passes import Passer, Upward
+    from suffice.pipeline.math.engines.tree.noisy_tree import NoisyTree
+    from suffice.pipeline.math.engines.tree.passes import Upward
+    from suffice.pipeline.math.engines.tree.populations import Population
     from suffice.typing import Floats
 
 STEP = 1.5
@@ -56,6 +58,27 @@ _MOST = {2: 400, 3: 1_500}
 """Points of a lattice at most, by its dimensions."""
 _CURVED = 0.3
 """Step of differences, in guessed standard deviations."""
+
+
+class Passes(Protocol):
+    """What passes messages up a tree at a point: a ``Passer``, or one whose pieces are tasks."""
+
+    @property
+    def tree(self) -> NoisyTree:
+        """The tree."""
+
+    @property
+    def population(self) -> Population:
+        """Of the leaves' counts."""
+
+    def log_evidence_of_leaves(self, point: Floats) -> float:
+        """Return the log chance of the leaves' released values alone."""
+
+    def up(self, point: Floats) -> Upward:
+        """Pass messages up to the root."""
+
+    def ups(self, points: Floats) -> tuple[Upward, ...]:
+        """Pass messages up at several points."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +106,7 @@ class WeighedPoints:
     upwards: tuple[Upward, ...] = field(repr=False)
 
 
-def weighed_points(passer: Passer) -> WeighedPoints:
+def weighed_points(passer: Passes) -> WeighedPoints:
     """Weigh points of the hyperparameters of a tree's leaves."""
     if passer.population.n_hyperparameters == 0:
         upward = passer.up(np.zeros(2))
@@ -111,7 +134,7 @@ def weighed_points(passer: Passer) -> WeighedPoints:
 
 
 def _few_points(
-    passer: Passer, of_leaves: Callable[[Floats], float], middle: Floats, factor: Floats
+    passer: Passes, of_leaves: Callable[[Floats], float], middle: Floats, factor: Floats
 ) -> WeighedPoints:
     """Weigh the points of (2)."""
     d = len(middle)
@@ -140,7 +163,7 @@ def _few_points(
 
 
 def _lattice(
-    passer: Passer, of_tree: Callable[[Floats], float], middle: Floats, factor: Floats
+    passer: Passes, of_tree: Callable[[Floats], float], middle: Floats, factor: Floats
 ) -> WeighedPoints:
     """Weigh the points of (1)."""
     step = FINE_STEP if passer.tree.n_leaves <= FEW_LEAVES else STEP
@@ -177,7 +200,7 @@ def _is_enough(effective: float, step: float, d: int) -> bool:
     return bool(0.5 * ideal < effective < 2.5 * ideal)
 
 
-def _start(passer: Passer) -> Floats:
+def _start(passer: Passes) -> Floats:
     """Guess the mean by the released values nearest to the leaves, a spread of 1, a fifth of leaves empty."""
     tree = passer.tree
     level = max(level for level, values in enumerate(tree.values) if values is not None)

@@ -173,7 +173,8 @@ class LeafKeys:
         if scale is None:
             return np.zeros(len(self.values), np.int64)
         reach = int(np.ceil((_FAR - np.log(tail)) * scale))
-        return np.maximum(np.minimum(self.values, self.bounds) - reach, 0)
+        low: Counts = np.maximum(np.minimum(self.values, self.bounds) - reach, 0)
+        return low
 
     def messages(
         self, scale: float | None, population: Population, point: Floats, tail: float

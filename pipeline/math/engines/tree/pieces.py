@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
-from suffice.pipeline.math.engines.tree.division import Division, leaves_of_a_piece, merged
+from suffice.pipeline.math.engines.tree.division import Division, leaves_of_a_piece
 from suffice.pipeline.math.engines.tree.drawing import draw_below, draw_tree
 from suffice.pipeline.math.engines.tree.hyperparameters import weighed_points
 from suffice.pipeline.math.engines.tree.messages import Block, Ragged
@@ -243,7 +243,7 @@ class PiecePasser:
             for number, rows in enumerate(groups)
         )
         answers = in_turn(leaf_evidence, asked) if len(groups) == 1 else self.run(leaf_evidence, asked)
-        by_number = dict(answers)
+        by_number: dict[int, float] = dict(answers)
         return sum(by_number[number] for number in range(len(groups)))
 
     def up(self, point: Floats) -> Upward:
@@ -441,11 +441,12 @@ def _columns(
     """Return the columns of every level from those of its pieces."""
     levels = [reduced(law) for law in of_top]
     for place in range(len(division.nodes)):
-        parts = [(division.nodes_of(piece, piece + 1)[place], columns[place]) for piece, columns in pieces]
         n_nodes = tree.n_nodes(division.level + place)
-        means, sds, lower, upper = (
-            merged([(nodes, of_piece[column]) for nodes, of_piece in parts], n_nodes) for column in range(4)
-        )
+        means, sds = np.empty((2, n_nodes))
+        lower, upper = np.empty((2, n_nodes), np.int64)
+        for piece, columns in pieces:
+            nodes = division.nodes_of(piece, piece + 1)[place]
+            means[nodes], sds[nodes], lower[nodes], upper[nodes] = columns[place]
         levels.append((means, sds, lower, upper))
     return levels
 
@@ -480,7 +481,7 @@ def piecewise_posterior(
         hyperparameters=hyperparameters,
         marginals=tuple(of_top),
         outsides=outsides,
-        rounding=max(each.rounding for each in (*ways, *pieces.values())),
-        cut=max(each.cut for each in (*ways, *pieces.values())),
+        rounding=max(*(way.rounding for way in ways), *(piece.rounding for piece in pieces.values())),
+        cut=max(*(way.cut for way in ways), *(piece.cut for piece in pieces.values())),
         answers={(CENTRAL, _MASS): columns},
     )

@@ -70,7 +70,11 @@ def cluster(request: pytest.FixtureRequest) -> Iterator[Any]:
         return
     import dask.config
 
-    with dask.config.set(NO_SPILLING), by_address(2) as processes, distributed.Client(processes) as client:
+    with (
+        dask.config.set(NO_SPILLING),
+        by_address(2) as processes,
+        distributed.Client(processes) as client,  # type: ignore[no-untyped-call]
+    ):
         yield client
 
 

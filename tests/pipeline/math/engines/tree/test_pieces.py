@@ -37,7 +37,7 @@ def a_tree(seed: int = 3, scales: tuple[float | None, ...] = (3.0, 3.0, None, 2.
 
 def backwards(task: Callable[..., Any], arguments: Iterable[tuple[Any, ...]]) -> Iterator[Any]:
     """A cluster gives results in any order."""
-    return reversed(list(in_turn(task, arguments)))
+    yield from reversed(list(in_turn(task, arguments)))
 
 
 @pytest.fixture(autouse=True)
@@ -102,7 +102,8 @@ def test_leaves_may_lack_values(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_leaves_that_differ_are_weighed_in_groups(monkeypatch: pytest.MonkeyPatch) -> None:
     passer = in_pieces(a_tree(), 7, monkeypatch).passer
-    point, tasks = np.array([2.0, 0.0]), []
+    point = np.array([2.0, 0.0])
+    tasks: list[tuple[Any, ...]] = []
 
     def counted(task: Callable[..., Any], arguments: Iterable[tuple[Any, ...]]) -> Iterator[Any]:
         tasks.extend(arguments)
@@ -133,17 +134,17 @@ def test_draws_add_up_and_have_the_marginals_moments(monkeypatch: pytest.MonkeyP
     posterior = in_pieces(tree, 7, monkeypatch)
     drawn = posterior.draws(n, np.random.default_rng(1))
     assert all((level >= 0).all() and level.dtype == np.int64 for level in drawn)
-    for above, level in zip(node_counts(tree.parents, drawn[-1]), drawn, strict=True):
-        np.testing.assert_array_equal(above, level)
+    for expected, of_level in zip(node_counts(tree.parents, drawn[-1]), drawn, strict=True):
+        np.testing.assert_array_equal(of_level, expected)
     # 49 means within 6 standard errors: a false alarm once in 10^7, of a fixed seed never.
     for level, of_level in enumerate(drawn):
         error = posterior.sds(level) / np.sqrt(n)
         assert (np.abs(of_level.mean(axis=0) - posterior.means(level)) < 6.0 * error + 1e-9).all()
     weights = (np.arange(40) < 20).astype(np.int64)
     sums = posterior.weighted_draws(n, weights, np.random.default_rng(2))
-    expected = drawn[-1] @ weights
-    assert abs(sums.mean() - expected.mean()) < 6.0 * expected.std() * np.sqrt(2.0 / n)
-    assert 0.9 < sums.std() / expected.std() < 1.1
+    others = drawn[-1] @ weights
+    assert abs(sums.mean() - others.mean()) < 6.0 * others.std() * np.sqrt(2.0 / n)
+    assert 0.9 < sums.std() / others.std() < 1.1
 
 
 def test_draws_are_a_function_of_the_generator_alone(monkeypatch: pytest.MonkeyPatch) -> None:
