@@ -3,7 +3,7 @@
     pip install --no-deps --target FOLDER inf-tda==0.1
     PYTHONPATH=FOLDER:tests:. python benchmarks/tree_inf_tda.py TREES SETTING...
 
-The package takes exact counts and adds noise of its own: its mechanism cannot be given our noisy values. So its
+The package takes exact counts and adds noise of its own, and cannot be given our noisy values. So its
 `int_opt` gets them, level by level as its mechanism calls it: of each family the noisy values, and what was
 made of the parent; the root is its noisy value, or 0. Prints by class of nodes the root mean squared error
 of its points; then, with standard errors over trees drawn again, that error over the one of InfTDA as

@@ -1,11 +1,11 @@
 """What a large tree costs in one process and in pieces over workers: CPU, wall, peak memory by process.
 
-    OMP_NUM_THREADS=1 PYTHONPATH=tests:. python benchmarks/tree_pieces.py FAN_OUT[,FAN_OUT...] SCALE [WORKERS]
+    OMP_NUM_THREADS=1 PYTHONPATH=tests:. python benchmarks/tree_pieces.py FAN_OUT[,...] SCALE [here|local]
 
-Leaves have lognormal sizes of median 20, a fifth are empty; every level has noise of the same scale. Without
-workers all is in one process. With workers, each of them is a process of one thread, and 0 runs pieces one
-after the other in this one. The posterior with means, deviations and intervals of all nodes is timed; then
-a roll-up of half of the leaves by 20 joint draws.
+Leaves have lognormal sizes of median 20, a fifth are empty; every level has noise of the same scale. The tree
+is one, or in pieces: `here` runs them one after the other, `local` in a process for each processor. The
+posterior with means, deviations and intervals of all nodes is timed; then a roll-up of half of the leaves by
+20 joint draws.
 """
 
 from __future__ import annotations
@@ -18,12 +18,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from suffice.pipeline.cluster.connection import open_cluster
+from suffice.pipeline.cluster.connection import LOCAL, open_cluster
 from suffice.pipeline.cluster.stream import stream
 from suffice.pipeline.math.engines.tree.pieces import in_turn, piecewise_posterior
 from suffice.pipeline.math.engines.tree.populations import DEFAULT, POPULATIONS
 from suffice.pipeline.math.engines.tree.posterior import tree_posterior
-from support.dask_clusters import NO_SPILLING
 from support.tree_worlds import Setting
 
 if TYPE_CHECKING:
@@ -46,7 +45,11 @@ def timed(tree: NoisyTree, infer: Any) -> None:
         posterior.means(level)
         posterior.sds(level)
         posterior.interval(level, 0.95)
-    print(f"summaries: {time.process_time() - begin:.1f} CPU s here, {time.monotonic() - wall:.1f} s", used())
+    print(
+        f"summaries: {time.process_time() - begin:.1f} CPU s here, {time.monotonic() - wall:.1f} s",
+        used(),
+        flush=True,
+    )
     begin, wall = time.process_time(), time.monotonic()
     weights = (np.arange(tree.n_leaves) % 2).astype(np.int64)
     drawn = posterior.weighted_draws(DRAWS, weights, np.random.default_rng())
@@ -68,24 +71,13 @@ def main() -> None:
     if len(sys.argv) < 4:
         timed(tree, tree_posterior)
         return
-    n_workers = int(sys.argv[3])
-    if n_workers == 0:
+    if sys.argv[3] == "here":
         timed(tree, partial(piecewise_posterior, run=in_turn))
         return
-    import dask.config
-    import distributed
-
-    with (
-        dask.config.set(NO_SPILLING),
-        distributed.LocalCluster(
-            n_workers=n_workers, threads_per_worker=1, host="127.0.0.1", dashboard_address="127.0.0.1:0"
-        ) as processes,
-        distributed.Client(processes) as client,
-        open_cluster(client) as opened,
-    ):
-        print("workers before:", sorted(client.run(used).values()), flush=True)
+    with open_cluster(LOCAL) as opened:
+        print("workers before:", sorted(opened.client.run(used).values()), flush=True)
         timed(tree, partial(piecewise_posterior, run=partial(stream, opened)))
-        print("workers:", sorted(client.run(used).values()))
+        print("workers:", sorted(opened.client.run(used).values()))
 
 
 if __name__ == "__main__":
