@@ -9,6 +9,7 @@ import pytest
 
 from suffice.pipeline.math.engines.tree import pieces
 from suffice.pipeline.math.engines.tree.messages import Ragged
+from suffice.pipeline.math.engines.tree.noisy_tree import NoisyTree
 from suffice.pipeline.math.engines.tree.pieces import PiecewisePosterior, in_turn, piecewise_posterior
 from suffice.pipeline.math.engines.tree.populations import POPULATIONS
 from suffice.pipeline.math.engines.tree.posterior import tree_posterior
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from suffice.pipeline.math.engines.tree.division import Division
-    from suffice.pipeline.math.engines.tree.noisy_tree import NoisyTree
     from suffice.pipeline.math.engines.tree.posterior import TreePosterior
 
 POPULATION = POPULATIONS["contaminated"]
@@ -145,6 +145,23 @@ def test_draws_add_up_and_have_the_marginals_moments(monkeypatch: pytest.MonkeyP
     others = drawn[-1] @ weights
     assert abs(sums.mean() - others.mean()) < 6.0 * others.std() * np.sqrt(2.0 / n)
     assert 0.9 < sums.std() / others.std() < 1.1
+
+
+def test_pieces_are_drawn_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Two states that are alike, and known: their counties are independent of each other.
+    tree = NoisyTree(
+        parents=(np.array([0, 0]), np.array([0, 0, 1, 1])),
+        values=(np.array([40]), np.array([20, 20]), np.array([9, 11, 9, 11])),
+        scales=(0.05, 0.05, 3.0),
+    )
+    monkeypatch.setattr("suffice.pipeline.math.engines.tree.division.PIECE_LEAVES", 2)
+    posterior = piecewise_posterior(tree, POPULATIONS["reciprocal"])
+    assert len(posterior.passer.batches) == 2
+    counties = posterior.draws(1000, np.random.default_rng(1))[-1]
+    correlation = np.corrcoef(counties.T)
+    # 6 standard errors: a false alarm once in 5e8, of a fixed seed never.
+    assert abs(correlation[0, 2]) < 6.0 / np.sqrt(1000)
+    assert correlation[0, 1] < -0.9, "the control: counties of one state"
 
 
 def test_draws_are_a_function_of_the_generator_alone(monkeypatch: pytest.MonkeyPatch) -> None:
