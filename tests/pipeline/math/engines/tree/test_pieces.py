@@ -158,7 +158,7 @@ def test_pieces_are_drawn_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     posterior = piecewise_posterior(tree, POPULATIONS["reciprocal"])
     assert len(posterior.passer.batches) == 2
     counties = posterior.draws(1000, np.random.default_rng(1))[-1]
-    correlation = np.corrcoef(counties.T)
+    correlation = np.atleast_2d(np.corrcoef(counties.T))
     # 6 standard errors: a false alarm once in 5e8, of a fixed seed never.
     assert abs(correlation[0, 2]) < 6.0 / np.sqrt(1000)
     assert correlation[0, 1] < -0.9, "the control: counties of one state"
