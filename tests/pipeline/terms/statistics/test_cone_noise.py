@@ -475,7 +475,7 @@ def test_the_bound_of_a_gamma_number_is_the_least(shape: int) -> None:
 
 
 def test_noise_is_within_its_reach_and_wide_noise_takes_decimals() -> None:
-    """Noise is beyond its reach with chance 2^-99 a cell; some 70 of 20,000 are beyond a tenth: none, e^-70."""
+    """Noise is beyond its reach with chance 2^-99 a cell; none of 20,000 beyond a tenth of it with e^-70."""
     noise = cone(3, steps=64, rate="1/7")
     draws = simulated(plan_with(noise), 20_000, np.random.default_rng())
     assert np.max(np.abs(draws)) < noise.reach
