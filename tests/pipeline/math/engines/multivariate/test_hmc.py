@@ -88,7 +88,7 @@ class TwoPeaks:
 def test_only_cells_whose_chains_disagree_are_run_on() -> None:
     """Peaks 5 standard deviations apart: of 1,600 cells R-hat was 1.30 on average before, 1.03 after.
 
-    The average of 20 scatters by an eighth of how far it is from 1.15 and 1.1; one seed is as good as any.
+    The average of 20 scatters by an eighth of its distance from 1.15 and 1.1.
     """
     position = np.repeat([0.0, 2.5], 20)
     target, rng = TwoPeaks(position), np.random.default_rng(7)
@@ -104,7 +104,7 @@ def test_only_cells_whose_chains_disagree_are_run_on() -> None:
 
 
 def test_diagnostics_tell_good_chains_from_bad() -> None:
-    """Of one set of numbers: what diagnostics are of others scatters by an eighth of the bounds or less."""
+    """Of one set of numbers: in 60 others diagnostics scattered by an eighth of their distance from a bound."""
     rng, length, chains = np.random.default_rng(7), 2000, 32
     independent = rng.standard_normal((length, chains))
     assert split_r_hat(independent) == pytest.approx(1, abs=0.002)
