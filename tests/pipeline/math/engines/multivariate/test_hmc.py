@@ -104,7 +104,7 @@ def test_only_cells_whose_chains_disagree_are_run_on() -> None:
 
 
 def test_diagnostics_tell_good_chains_from_bad() -> None:
-    """Of one set of numbers: in 60 others diagnostics scattered by an eighth of their distance from a bound."""
+    """Of one set of numbers: in 60 others diagnostics scattered by an eighth of their distance to it."""
     rng, length, chains = np.random.default_rng(7), 2000, 32
     independent = rng.standard_normal((length, chains))
     assert split_r_hat(independent) == pytest.approx(1, abs=0.002)
