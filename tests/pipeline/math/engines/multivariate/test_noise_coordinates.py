@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -64,6 +65,10 @@ def target_of(n: Sequence[int], epsilon: str, *, intercept: bool, predictors: in
     return caught[0]
 
 
+def log_density(target: NoiseTarget, x: Floats) -> Floats:
+    return target(x)[0]
+
+
 def squares_of(target: SharedTarget) -> Floats | None:
     squares = target.likely_squares(1)
     return None if squares is None else squares[:, 0]
@@ -84,7 +89,7 @@ def test_either_coordinates_tell_the_same_density(intercept: bool) -> None:
         changed = one.in_other_coordinates(moved[None, :, None], squares_of(target))[0, :, 0]
         values, gradient = one(moved)
         above, below = np.split(np.arange(1, 1 + 2 * len(x)), 2)
-        assert_gradient(lambda x, one=one: one(x)[0], x, gradient[:, :1])
+        assert_gradient(partial(log_density, one), x, gradient[:, :1])
         jacobian = (changed[:, above] - changed[:, below]) / 2e-5
         log_jacobian = np.linalg.slogdet(jacobian)[1]
         apart.append(other(changed[:, :1])[0][0] + log_jacobian - values[0])
