@@ -81,16 +81,18 @@ def test_remedies_with_slow_posteriors_are_tried_on_few_data_sets() -> None:
 
 
 @pytest.mark.slow
-def test_bounds_that_spoil_truths_within_them_are_not_advised() -> None:
+def test_bounds_that_spoil_truths_within_them_are_not_advised(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where noise is ignored, bounds twice as wide clip less, and add noise to truths that the bounds hold.
 
     In eight runs 95 % intervals held 29 to 35 % of the truths with a bound of 60, and 60 to 66 % with one of
-    120; of those within the bounds 38 to 44 % and 18 to 28 %.
+    120; of those within the bounds 38 to 44 % and 18 to 28 %. Of 1,000 within them 192 were lost and 17
+    gained; 51 more losses than gains are told, nine standard deviations less: 1e-9 with some room.
     """
+    monkeypatch.setattr("suffice.pipeline.ask.calibration.remedies.SIMULATIONS", 1000)
     model = generative_model_for(
         "weibull", n=300, conditions=({"shape": "1.7", "upper": "60"}, "Gamma(1, 527)"), method=PLUG_IN
     )
-    remedies = tried_remedies(model, 400, np.random.default_rng(), prior_follows_bounds=False)
+    remedies = tried_remedies(model, 1000, np.random.default_rng(), prior_follows_bounds=False)
     (_, epsilon, wider, narrower) = remedies
     assert [remedy.change for remedy in remedies] == [
         "method noise-aware",

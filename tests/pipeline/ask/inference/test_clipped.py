@@ -393,7 +393,7 @@ def test_pooled_cells_in_which_clipping_is_negligible_stay_as_they_were() -> Non
 def test_pooled_intervals_cover_where_most_is_clipped_and_fail_where_that_is_ignored() -> None:
     """30 times two data sets of 40 records, rates of 10 on average behind a bound of 8.
 
-    Fewer than 20 of 30 intervals of 95 % hold the truth with a chance below 1e-6. Of those that ignore
+    Fewer than 20 of 30 intervals of 95 % hold the truth with a chance of 1.1e-7. Of those that ignore
     clipping 9.6 % of 1,200 did: were it 20 %, 20 or more would with a chance below 1e-6. Truths are of
     the prior before it is restricted: `GenerativeModel.truth` has means within the bounds alone.
     """

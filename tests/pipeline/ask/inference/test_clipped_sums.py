@@ -213,7 +213,8 @@ def test_intervals_hold_the_rate_before_clipping_and_fail_where_that_is_ignored(
     assert "approximately" in posterior.estimand
     assert posterior.clipping is not None
     assert posterior.clipping.is_warned.all()
-    assert posterior.clipping.share == pytest.approx(0.2, abs=0.12)
+    # One cell's is known to 0.02, and the mean of 60 to 0.003.
+    assert np.mean(posterior.clipping.share) == pytest.approx(0.2, abs=0.03)
 
 
 @pytest.mark.slow
