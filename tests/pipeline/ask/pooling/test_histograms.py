@@ -142,6 +142,7 @@ def test_evidence_is_the_engines_and_compares_priors(tmp_path: Path) -> None:
     assert compared.total_log_bayes_factors[1] < -3.0
 
 
+@pytest.mark.slow
 def test_changes_of_quantiles_have_intervals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """At one pair of releases: an interval of 95 % holds a median's change, others do within some room."""
     window = {"column": "day", "every": "month"}
