@@ -76,7 +76,9 @@ def _on_workers(
     running: set[Any] = set()
     try:
         while True:
-            for taken in islice(left, AHEAD * cluster.n_threads - len(running)):
+            # Workers that are lost leave more tasks running than the others' threads would be given.
+            room = max(0, AHEAD * cluster.n_threads - len(running))
+            for taken in islice(left, room):
                 submit = partial(cluster.client.submit, task, *taken, pure=False)
                 running.add(_asked(cluster, submit))
             if not running:

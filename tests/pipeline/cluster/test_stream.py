@@ -86,6 +86,11 @@ def test_a_worker_that_stops_with_a_result_is_replaced(
         # Each worker imports what it runs, and sends heartbeats late meanwhile.
         warming = [(number, str(tmp_path / "there")) for number in range(8)]
         assert sorted(stream(opened, stopped_with_its_result, warming)) == list(range(8))
+        with monkeypatch.context() as patched:  # workers that are lost: fewer threads than tasks that run
+            threads = iter([8])
+            patched.setattr(DistributedCluster, "n_threads", property(lambda _: next(threads, 1)))
+            squares = stream(opened, pow, ((number, 2) for number in range(30)))
+            assert sorted(squares) == [number**2 for number in range(30)]
         monkeypatch.setattr(DistributedCluster, "gathered", later)
         quick = replace(opened, stall_seconds=6.0)
         assert list(stream(quick, stopped_with_its_result, [(1, str(tmp_path / "marker"))])) == [1]
