@@ -253,8 +253,9 @@ tree_draws <- function(tree, n, component = NULL, rng = stats::runif) {
   for (some in split(different, (seq_along(different) - 1) %/% max(1, .LAWS %/% width))) {
     at <- outer(left$low + seq_len(width) - 1, some, function(l, total) total - l) - right$low + 1
     at <- pmin(pmax(at, 0), length(padded) - 1) + 1
-    # All laws one after the other: where each ends, the sum is that of those before it, and its own.
-    cumulated <- cumsum(left$weights * padded[at])
+    # All laws one after the other, each of sum 1: where one ends, the sum is that of those before it, and its own.
+    weights <- matrix(left$weights * padded[at], width)
+    cumulated <- cumsum(weights / rep(colSums(weights), each = width))
     ends <- cumulated[width * seq_along(some)]
     begins <- c(0, ends[-length(ends)])
     law <- match(totals, some)
