@@ -32,8 +32,8 @@ def open_tree(
 ) -> Iterator[CountTree]:
     """Open a tree of a release whose pieces are worked out by a cluster; it is answered until it is closed.
 
-    Answers are those of :meth:`Release.tree`, but for rounding; draws are others, of the same law. Costs no
-    privacy.
+    Answers are those of :meth:`Release.tree`, but for rounding and tails that are cut; draws are
+    others, of the same law. Costs no privacy.
 
     Parameters
     ----------

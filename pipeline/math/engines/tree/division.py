@@ -129,6 +129,9 @@ def _taken(values: Rows | None, nodes: Rows) -> Rows | None:
 
 
 def leaves_of_a_piece(keys: LeafKeys, scale: float | None, tail: float) -> int:
-    """Return how many leaves a piece has, about, so that their windows have ``PIECE_WEIGHTS`` together."""
+    """Return how many leaves a piece has, about, so that they have ``PIECE_WEIGHTS`` together.
+
+    Leaves of a piece lie in one array, which is as wide as the widest window.
+    """
     windows = keys.bounds - keys.low(scale, tail) + 1
-    return max(1, min(PIECE_LEAVES, int(PIECE_WEIGHTS * keys.number.sum() / (windows @ keys.number))))
+    return max(1, min(PIECE_LEAVES, int(PIECE_WEIGHTS / windows.max())))
