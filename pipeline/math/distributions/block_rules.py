@@ -14,13 +14,16 @@ import numpy as np
 
 from suffice.pipeline.math.distributions import adaptive_blocks, quadrature, rule_sizes
 from suffice.pipeline.math.distributions.machine_code import inner
+from suffice.pipeline.math.distributions.vector_functions import log
 
 if TYPE_CHECKING:
     from suffice.typing import Floats
 
     Integers = np.ndarray[Any, np.dtype[np.int64]]
 
-POINTS, LONGEST = quadrature.POINTS, quadrature.LONGEST
+POINTS = quadrature.POINTS
+SHORT, DEGREE = 48, 6
+"""Integers up to which rules are from a table; of longer ones they are polynomials, right to 1e-11."""
 _POWER, _LOG_TOLERABLE = rule_sizes.POWER, math.log(rule_sizes.TOLERABLE)
 _LOWEST, _HIGHEST = float(rule_sizes.DEPTHS[0]), float(rule_sizes.DEPTHS[-1])
 _NEAR_LENGTH = float(rule_sizes.LENGTHS[-1])
@@ -28,11 +31,12 @@ _RATIO, _LOG4 = adaptive_blocks.RATIO, math.log(4.0)
 _SPARSE, _DENSE = adaptive_blocks.SPARSE, adaptive_blocks.DENSE
 
 
-def tables() -> tuple[Floats, Floats, Floats]:
-    """Return sizes that are allowed, (2, n_rules, n_depths), and Gauss rules of sums and of integrals.
+def tables() -> tuple[Floats, Floats, Floats, Floats]:
+    """Return sizes that are allowed, rules of short sums, those of long ones, and rules of integrals.
 
-    Rules are nodes and weights by length, (2, n_rules, LONGEST + 1, POINTS), of 0, 1, ..., and of integrals
-    over -1..1, (2, n_rules, POINTS).
+    Sizes are (2, n_rules, n_depths); nodes and weights by length (2, n_rules, SHORT + 1, POINTS), of 0, 1, ...;
+    coefficients of powers of (SHORT / length)^2 (2, n_rules, DEGREE + 1, POINTS), of nodes over half the length
+    from the middle and weights over the length; and those over -1..1 (2, n_rules, POINTS).
     """
     rules = quadrature.FEWER
     sizes = np.stack(
@@ -41,43 +45,59 @@ def tables() -> tuple[Floats, Floats, Floats]:
             for at_integers in (False, True)
         ]
     )
-    sums, integrals = np.zeros((2, len(rules), LONGEST + 1, POINTS)), np.zeros((2, len(rules), POINTS))
+    sums, integrals = np.zeros((2, len(rules), SHORT + 1, POINTS)), np.zeros((2, len(rules), POINTS))
+    series = np.zeros((2, len(rules), DEGREE + 1, POINTS))
+    # Where a polynomial is as right everywhere: its values are at the roots of Chebyshev's.
+    at = 0.5 - 0.5 * np.cos(np.pi * (np.arange(DEGREE + 1) + 0.5) / (DEGREE + 1))
+    powers = np.linalg.inv(np.vander(at, increasing=True))
+    lengths = SHORT / np.sqrt(at)
     for rule, points in enumerate(rules):
-        sums[0, rule, :, :points], sums[1, rule, :, :points] = quadrature.gauss_table(points)
+        nodes, weights = quadrature.gauss_table(points)
+        sums[0, rule, :, :points], sums[1, rule, :, :points] = nodes[: SHORT + 1], weights[: SHORT + 1]
         integrals[0, rule, :points], integrals[1, rule, :points] = quadrature.gauss(points)
-    return sizes, sums, integrals
+        from_middle, weights = quadrature.gauss_rules(lengths, points)
+        series[0, rule, :, :points] = powers @ (2.0 * from_middle / lengths[:, None])
+        series[1, rule, :, :points] = powers @ (weights / lengths[:, None])
+    return sizes, sums, series, integrals
 
 
 @inner
 def judge(
-    values: Floats, start: int, length: float, of_rough: float, at_integers: bool
-) -> tuple[float, float, float]:
-    """From five values: what a group has at least, what it can have at most in this block, and its size."""
-    first, second, third = values[start], values[start + 1], values[start + 2]
-    fourth, fifth = values[start + 3], values[start + 4]
-    ends, tilt = first + fifth, fifth - first
-    bend = third - 0.5 * ends
-    most = max(max(max(first, fifth), max(second, fourth)), third)
-    least = min(min(min(first, fifth), min(second, fourth)), third)
-    highest = most
-    if abs(tilt) < 4.0 * bend:
-        highest = max(most, third + tilt * tilt / (16.0 * bend))
-    even = 0.125 * ends + 0.75 * third
-    rough = max(abs(second - even + 0.25 * tilt), abs(fourth - even - 0.25 * tilt))
-    bend = abs(bend)
-    size = math.sqrt((most - least) ** 2 + (36.0 + 25.0 * bend) * bend + (of_rough * rough) ** 2)
-    if at_integers and length < 2 * POINTS:
-        size = math.inf
-    low = max(max(min(first, second), min(second, third)), max(min(third, fourth), min(fourth, fifth)))
-    log_length = math.log(length)
-    return low + log_length - _LOG4, highest + rough + log_length, size
+    count: int, values: Floats, left: Floats, right: Floats, of_rough: float, least: Floats, bound: Floats,
+    size: Floats,
+) -> None:  # fmt: skip
+    """From five values of each block: what a group has at least, what it can have at most there, and its size.
+
+    The first values of all blocks come first.
+    """
+    for b in range(count):
+        first, second, third = values[b], values[count + b], values[2 * count + b]
+        fourth, fifth = values[3 * count + b], values[4 * count + b]
+        ends, tilt = first + fifth, fifth - first
+        bend = third - 0.5 * ends
+        most = max(max(max(first, fifth), max(second, fourth)), third)
+        lowest = min(min(min(first, fifth), min(second, fourth)), third)
+        inside = abs(tilt) < 4.0 * bend
+        vertex = third + tilt * tilt / (16.0 * bend if inside else 1.0)
+        highest = max(most, vertex) if inside else most
+        even = 0.125 * ends + 0.75 * third
+        rough = max(abs(second - even + 0.25 * tilt), abs(fourth - even - 0.25 * tilt))
+        bend, rise, of_it = abs(bend), most - lowest, of_rough * rough
+        size[b] = math.sqrt(rise * rise + (36.0 + 25.0 * bend) * bend + of_it * of_it)
+        low = max(max(min(first, second), min(second, third)), max(min(third, fourth), min(fourth, fifth)))
+        log_length = log(right[b] - left[b])
+        least[b] = low + log_length - _LOG4
+        bound[b] = highest + rough + log_length
 
 
 @inner
-def pole_of(length: float, limit: float) -> float:
-    """Log of the sum of semi-axes, (4)."""
-    part = max(min(length / limit, 1.0), 1e-9)
-    return 2.0 * math.atanh(1.0 / math.sqrt(1.0 + (_RATIO - 1.0) * part))
+def poles(count: int, left: Floats, right: Floats, limit: Floats, pole: Floats) -> None:
+    """Logs of the sums of semi-axes, (4)."""
+    for b in range(count):
+        part = max(min((right[b] - left[b]) / limit[b], 1.0), 1e-9)
+        y = 1.0 / math.sqrt(1.0 + (_RATIO - 1.0) * part)
+        # 2 artanh y.
+        pole[b] = log((1.0 + y) / (1.0 - y))
 
 
 @inner
@@ -149,29 +169,30 @@ def points_of(rule: int) -> int:
 
 @inner
 def put_nodes(
-    sums: Floats, integrals: Floats, rule: int, left: float, right: float, is_sum: bool, nodes: Floats,
-    weights: Floats, start: int,
+    rules: Floats, series: Floats, integrals: Floats, rule: int, left: float, right: float, is_sum: bool,
+    nodes: Floats, weights: Floats, start: int,
 ) -> int:  # fmt: skip
-    """Put nodes and weights of a block; how many."""
+    """Put nodes and weights of a block; how many. Beyond them there has to be room for ``POINTS``."""
     points, length = points_of(rule), right - left
     if not is_sum:
         half, middle = 0.5 * length, 0.5 * (left + right)
-        for i in range(points):
+        for i in range(POINTS):
             nodes[start + i] = middle + half * integrals[0, rule, i]
             weights[start + i] = half * integrals[1, rule, i]
         return points
-    if length <= LONGEST:
+    if length <= SHORT:
         index = int(length)
-        count = min(points, index)
-        for i in range(count):
-            nodes[start + i] = left + sums[0, rule, index, i]
-            weights[start + i] = sums[1, rule, index, i]
-        return count
-    near = (LONGEST / length) ** 2
-    for i in range(points):
-        at_longest = (2.0 * sums[0, rule, LONGEST, i] + 1.0) / LONGEST - 1.0
-        relative = integrals[0, rule, i] + (at_longest - integrals[0, rule, i]) * near
-        limit = 0.5 * integrals[1, rule, i]
-        nodes[start + i] = left + 0.5 * (length * (relative + 1.0) - 1.0)
-        weights[start + i] = length * (limit + (sums[1, rule, LONGEST, i] / LONGEST - limit) * near)
+        for i in range(POINTS):
+            nodes[start + i] = left + rules[0, rule, index, i]
+            weights[start + i] = rules[1, rule, index, i]
+        return min(points, index)
+    u = (SHORT / length) ** 2
+    middle = left + 0.5 * (length - 1.0)
+    for i in range(POINTS):
+        relative, weight = series[0, rule, DEGREE, i], series[1, rule, DEGREE, i]
+        for degree in range(DEGREE - 1, -1, -1):
+            relative = relative * u + series[0, rule, degree, i]
+            weight = weight * u + series[1, rule, degree, i]
+        nodes[start + i] = middle + 0.5 * length * relative
+        weights[start + i] = length * weight
     return points

@@ -130,6 +130,13 @@ def gauss_table(points: int) -> tuple[Floats, Floats]:
     """Gauss rules of 0..length - 1 by length, from the recurrence of the discrete Chebyshev polynomials."""
     nodes, weights = _short_rules(points)
     lengths = np.arange(points + 1.0, LONGEST + 1.0)
+    from_middle, weights[points + 1 :] = gauss_rules(lengths, points)
+    nodes[points + 1 :] = from_middle + (lengths[:, None] - 1.0) / 2.0
+    return nodes, weights
+
+
+def gauss_rules(lengths: Floats, points: int) -> tuple[Floats, Floats]:
+    """Nodes, from the middle, and weights (n_lengths, points) by (2), which knows lengths between integers."""
     degree = np.arange(1.0, points)
     # (2).
     square = degree**2 * (lengths[:, None] ** 2 - degree**2) / (4.0 * (4.0 * degree**2 - 1.0))
@@ -138,9 +145,7 @@ def gauss_table(points: int) -> tuple[Floats, Floats]:
     matrix[:, position, position + 1] = matrix[:, position + 1, position] = np.sqrt(square)
     # Golub and Welsch: eigenvalues are nodes, first entries of eigenvectors roots of weights.
     values, vectors = np.linalg.eigh(matrix)
-    nodes[points + 1 :] = values + (lengths[:, None] - 1.0) / 2.0
-    weights[points + 1 :] = lengths[:, None] * vectors[:, 0, :] ** 2
-    return nodes, weights
+    return values, lengths[:, None] * vectors[:, 0, :] ** 2
 
 
 def _long_gauss_rule(length: Floats, points: int) -> tuple[Floats, Floats]:

@@ -23,18 +23,19 @@ from suffice.pipeline.math.distributions.block_rules import (
     is_enough,
     judge,
     middle_of,
-    pole_of,
+    poles,
     put_nodes,
     rule_of,
     sparse_rules,
 )
-from suffice.pipeline.math.distributions.machine_code import compiled, inner, written
+from suffice.pipeline.math.distributions.machine_code import compiled, inner, reordered, written
 from suffice.pipeline.math.distributions.vector_functions import exp, log
 from suffice.pipeline.math.engines.one_sum.sum_weights import (
     COUNT,
     FAMILY,
     GAMMA,
     KINKS,
+    LEAST_AMOUNT,
     LOWER,
     NONE,
     ROWS,
@@ -43,7 +44,7 @@ from suffice.pipeline.math.engines.one_sum.sum_weights import (
     noise_of_none,
     profiles,
     set_breaks,
-    set_row,
+    set_rows,
     spread,
 )
 
@@ -61,13 +62,17 @@ _OF_ROUGH, _OF_ROUGH_OF_N = adaptive_blocks.OF_ROUGH, adaptive_blocks.OF_ROUGH_I
 _MARGIN = adaptive_blocks.MARGIN
 _PARTS, _WIDE = 16.0, 8.0
 """As in ``few_numbers``."""
-_LEAST, _LOG_LEAST, _HIGHEST = 1e-290, math.log(1e-290) - 40.0, 600.0
+_HIGHEST = 600.0
 """As in ``nodes``."""
+_ROUNDING = 6755399441055744.0
+"""A sum with 3 * 2^51 is rounded to an integer."""
+_AT_A_TIME, _CHUNK = 512, 1024
+"""N at which profiles are worked out, and nodes that are weighed, at a time: they stay in a near cache."""
 _NEGLIGIBLE, _PER_SPREAD, _PER_WIDTH, _PER_OCTAVE, _LEVELS, _POSITIONS = 5e-7, 24.0, 4.0, 3.0, 72, 2048.0
 """As in ``merged``."""
 _KEYS = 2 * 2048 + 1
-BETA_LINE, GAMMA_LINE, INVERSE_GAMMA_LINE = range(3)
-"""Distributions of the parameter; of the last natural parameters are a concentration and a scale."""
+BETA_LINE, GAMMA_LINE = range(2)
+"""Distributions of the parameter."""
 
 
 @inner
@@ -84,42 +89,40 @@ def _divided(
     is_sum, at_integers = of_n or is_sum_over_s, of_n and is_sum_over_s
     of_rough = _OF_ROUGH_OF_N if of_n else _OF_ROUGH
     margin = _MARGIN if of_n else 0.0
-    position, density, noise = work[0], work[3], work[4]
+    short = 1.0 if is_sum else 0.0
     top, refined, turn = -math.inf, 0, 0
-    # N at which profiles are worked out at a time: these take several positions each.
-    most = 128
+    position, value = (work[10], work[11]) if of_n else (work[0], work[3])
     for _ in range(_ROUNDS):
         if count == 0:
             break
-        if 5 * count > work.shape[1] // 2:
+        if 5 * count > work.shape[1] // 4:
             return -1
         row, left, right = rows[turn], blocks[turn, 0], blocks[turn, 1]
         least, bound, size = blocks[turn, 2], blocks[turn, 3], blocks[turn, 4]
-        if of_n:
-            for first in range(0, count, most):
-                number = min(most, count - first)
-                n, out = work[6, 5 * first :], work[7, 5 * first :]
-                for b in range(number):
-                    length = right[first + b] - 1.0 - left[first + b]
-                    for q in range(5):
-                        n[5 * b + q] = left[first + b] + length * (0.25 * q)
-                profiles(
-                    model, values, reaches, rates, n_prior, 5 * number, n, table, place_rows, work, out
-                )
-            value = work[7]
-        else:
+        limit, pole = blocks[turn, 5], blocks[turn, 6]
+        for q in range(5):
             for b in range(count):
-                length = right[b] - left[b]
-                if is_sum:
-                    length -= 1.0
-                for q in range(5):
-                    position[5 * b + q] = left[b] + length * (0.25 * q)
-                    place_rows[5 * b + q] = row[b]
+                position[q * count + b] = left[b] + (right[b] - short - left[b]) * (0.25 * q)
+        if of_n:
+            for first in range(0, 5 * count, _AT_A_TIME):
+                number = min(_AT_A_TIME, 5 * count - first)
+                profiles(
+                    model, values, reaches, rates, n_prior, number, position[first:], table, place_rows,
+                    work, value[first:],
+                )  # fmt: skip
+            for b in range(count):
+                limit[b] = 9.0 * max(left[b], 1.0)
+        else:
+            for q in range(5):
+                for b in range(count):
+                    place_rows[q * count + b] = row[b]
             _log_joint(model, rates, table, 5 * count, place_rows, work, has_none)
-            value = density
+            for b in range(count):
+                limit[b] = 9.0 * left[b] + 12.0 if is_sum else 5.0
+        judge(count, value, left, right, of_rough, least, bound, size)
+        poles(count, left, right, limit, pole)
+        # What a group has at least: the highest such bound so far.
         for b in range(count):
-            least[b], bound[b], size[b] = judge(value, 5 * b, right[b] - left[b], of_rough, at_integers)
-            # What a group has at least: the highest such bound so far.
             top = max(top, least[b])
         following, other = 0, 1 - turn
         for b in range(count):
@@ -127,22 +130,18 @@ def _divided(
             if not depth <= nats:
                 continue
             length = right[b] - left[b]
-            limit = 5.0
-            if of_n:
-                limit = 9.0 * max(left[b], 1.0)
-            elif is_sum:
-                limit = 9.0 * left[b] + 12.0
-            pole = pole_of(length, limit)
-            middle = middle_of(left[b], right[b], limit, is_sum)
+            if at_integers and length < 2 * POINTS:
+                size[b] = math.inf
+            middle = middle_of(left[b], right[b], limit[b], is_sum)
             fine = middle <= left[b] or middle >= right[b] or (is_sum and length <= POINTS)
-            if not fine and length <= limit:
-                fine = is_enough(sizes, 3, POINTS, size[b], depth - margin, length, pole, at_integers)
+            if not fine and length <= limit[b]:
+                fine = is_enough(sizes, 3, POINTS, size[b], depth - margin, length, pole[b], at_integers)
             if fine:
                 if refined >= kept.shape[1]:
                     return -1
                 kept_rows[refined] = row[b]
                 kept[LEFT, refined], kept[RIGHT, refined], kept[SIZE, refined] = left[b], right[b], size[b]
-                kept[DEPTH, refined], kept[POLE, refined] = bound[b], pole
+                kept[DEPTH, refined], kept[POLE, refined] = bound[b], pole[b]
                 refined += 1
                 continue
             if following + 2 > blocks.shape[2]:
@@ -185,8 +184,8 @@ def _blocks_of_n(
     nats: float, sizes: Floats, counts: Integers, out: Floats,
 ) -> None:  # fmt: skip
     """Blocks of N of every cell, as ``nodes.blocks_of_n``: left, right, size, depth, pole; -1 if too many."""
-    table, work = np.empty((KINKS + len(rates), 1024)), np.empty((8, 1 << 15))
-    rows, blocks = np.zeros((2, 1 << 12), np.int64), np.empty((2, 5, 1 << 12))
+    table, work = np.empty((KINKS + len(rates), _AT_A_TIME)), np.empty((12, 1 << 15))
+    rows, blocks = np.zeros((2, 1 << 12), np.int64), np.empty((2, 7, 1 << 12))
     place_rows, kept_rows = np.empty(1 << 15, np.int64), np.empty(MOST_OF_N, np.int64)
     state = np.zeros(2)
     for cell in range(len(values)):
@@ -221,7 +220,9 @@ def _cut(
     for r in range(n_rows):
         masses[r] = 0.0
     for b in range(number):
-        masses[row[b]] += math.exp(work[3, b] - top) * (kept[RIGHT, b] - kept[LEFT, b])
+        work[3, b] = exp(work[3, b] - top) * (kept[RIGHT, b] - kept[LEFT, b])
+    for b in range(number):
+        masses[row[b]] += work[3, b]
     whole, squares = 0.0, 0.0
     for r in range(n_rows):
         whole += masses[r]
@@ -235,40 +236,96 @@ def _cut(
 
 
 @inner
-def _moments(
-    line: int, count: int, first: Floats, second: Floats, weight: Floats, scratch: Floats, answer: Floats
+def _given(
+    line: int, update: Floats, count: int, n: Floats, total: Floats, mean: Floats, variance: Floats
 ) -> None:
-    """Mean and standard deviation of a mixture with these natural parameters."""
-    mean = 0.0
+    """Mean and variance of the parameter given pairs."""
     for i in range(count):
+        first = update[0] + update[1] * n[i] + update[2] * total[i]
+        second = update[3] + update[4] * n[i] + update[5] * total[i]
         if line == BETA_LINE:
-            scratch[i] = first[i] / (first[i] + second[i])
-        elif line == GAMMA_LINE:
-            scratch[i] = first[i] / second[i]
+            mean[i] = first / (first + second)
+            variance[i] = mean[i] * (1.0 - mean[i]) / (first + second + 1.0)
         else:
-            scratch[i] = second[i] / (first[i] - 1.0) if first[i] > 1.0 else math.inf
+            mean[i] = first / second
+            variance[i] = mean[i] / second
+
+
+@reordered
+def _add(
+    count: int, weight: Floats, mean: Floats, variance: Floats, centre: float, moments: Floats
+) -> None:
+    """Add weights and what they have of the moments about a centre."""
+    whole, first, second = 0.0, 0.0, 0.0
     for i in range(count):
-        mean += weight[i] * scratch[i]
-    variance = 0.0
+        away = weight[i] * (mean[i] - centre)
+        whole += weight[i]
+        first += away
+        second += away * (mean[i] - centre) + weight[i] * variance[i]
+    moments[0] += whole
+    moments[1] += first
+    moments[2] += second
+
+
+@inner
+def _weigh(
+    model: Floats, rates: Floats, table: Floats, count: int, place_rows: Integers, work: Floats, top: float,
+    has_none: bool, line: int, update: Floats, moments: Floats, heavy: int, pairs: Floats,
+) -> int:  # fmt: skip
+    """Weigh so many nodes and add up moments; how many heavy pairs there are then, -1 if not to be had."""
+    position, amount, n, density, total, weight = work[0], work[1], work[2], work[3], work[4], work[5]
+    _log_joint(model, rates, table, count, place_rows, work, has_none)
+    highest = -math.inf
     for i in range(count):
-        away = scratch[i] - mean
-        if line == BETA_LINE:
-            within = scratch[i] * (1.0 - scratch[i]) / (first[i] + second[i] + 1.0)
-        elif line == GAMMA_LINE:
-            within = scratch[i] / second[i]
-        else:
-            within = scratch[i] * scratch[i] / (first[i] - 2.0) if first[i] > 2.0 else math.inf
-        variance += weight[i] * (within + away * away)
-    answer[0] = mean
-    answer[1] = math.sqrt(variance) if not math.isnan(variance) else math.inf
+        density[i] -= top
+        highest = max(highest, density[i])
+    # Where there is next to no noise blocks may be judged beside what is far below; that is left to arrays.
+    if not highest < _HIGHEST or heavy + count > pairs.shape[1]:
+        return -1
+    for i in range(count):
+        weight[i] *= exp(density[i])
+    for i in range(count):
+        n[i] = table[COUNT, place_rows[i]]
+    if model[FAMILY] == GAMMA:
+        lower, step = model[LOWER], model[STEP]
+        for i in range(count):
+            total[i] = lower * n[i] + step * amount[i]
+    else:
+        for i in range(count):
+            total[i] = amount[i]
+    if has_none:
+        for i in range(count):
+            if n[i] < 1.0:
+                total[i] = model[LOWER] * n[i]
+    mean, variance = density, position
+    _given(line, update, count, n, total, mean, variance)
+    if math.isnan(moments[3]):
+        moments[3] = mean[0]
+    _add(count, weight, mean, variance, moments[3], moments)
+    least = _NEGLIGIBLE * moments[0]
+    for i in range(count):
+        if weight[i] > 0.0:
+            moments[4] = max(moments[4], n[i])
+        # Evidence grows: what is too light here is so in the end.
+        if weight[i] > least:
+            pairs[0, heavy], pairs[1, heavy], pairs[2, heavy] = n[i], total[i], weight[i]
+            heavy += 1
+    return heavy
 
 
 @inner
 def _merged(
-    line: int, count: int, n: Floats, total: Floats, weight: Floats, centre: Floats, width: Floats,
-    turn: int, keys: Integers, slots: Integers, sums: Floats, merged: Floats,
+    line: int, update: Floats, count: int, pairs: Floats, work: Floats, turn: int, keys: Integers,
+    slots: Integers, sums: Floats, merged: Floats,
 ) -> int:  # fmt: skip
-    """Merge pairs as ``Components.of``; how many are left, or -1. All that are given have a weight."""
+    """Merge pairs of N, S and weight as ``Components.of``; how many are left, or -1."""
+    n, total, weight = pairs[0], pairs[1], pairs[2]
+    centre, width, place = work[0], work[1], work[2]
+    for i in range(count):
+        first = update[0] + update[1] * n[i] + update[2] * total[i]
+        second = update[3] + update[4] * n[i] + update[5] * total[i]
+        centre[i] = log(first / second)
+        width[i] = math.sqrt(1.0 / first + 1.0 / second) if line == BETA_LINE else math.sqrt(1.0 / first)
     middle, square, narrowest, whole = 0.0, 0.0, math.inf, 0.0
     for i in range(count):
         middle += weight[i] * centre[i]
@@ -280,12 +337,18 @@ def _merged(
         square += weight[i] * centre[i] * centre[i]
     unit = max(math.sqrt(square) / _PER_SPREAD, narrowest / _PER_WIDTH)
     per_unit, per_least = 1.0 / unit, 1.0 / (_PER_WIDTH * unit)
-    per_log2 = _PER_OCTAVE / math.log(2.0)
+    per_log2, octave = _PER_OCTAVE / math.log(2.0), math.log(2.0) / _PER_OCTAVE
     for i in range(count):
-        level = math.floor(min(per_log2 * log(max(width[i] * per_least, 1.0)), _LEVELS - 1.0))
-        point = centre[i] * per_unit * exp(-level * math.log(2.0) / _PER_OCTAVE)
+        # Rounded downwards: half a level less, to the nearest.
+        level = min(per_log2 * log(max(width[i] * per_least, 1.0)), _LEVELS - 1.0)
+        below = (level + _ROUNDING) - _ROUNDING
+        width[i] = below - 1.0 if below > level else below
+    for i in range(count):
+        point = centre[i] * per_unit * exp(-octave * width[i])
         point /= 1.0 + abs(point) / _POSITIONS
-        keys[i] = int(level) * _KEYS + int(np.rint(point)) + 2048
+        place[i] = width[i] * _KEYS + ((point + _ROUNDING) - _ROUNDING) + _POSITIONS
+    for i in range(count):
+        keys[i] = int(place[i])
     number = 0
     for i in range(count):
         # What was put there for another cell counts for nothing.
@@ -299,11 +362,12 @@ def _merged(
                 sums[at, column] = 0.0
             number += 1
         w, away = weight[i], centre[i]
-        sums[at, 0] += w
-        sums[at, 1] += w * n[i]
-        sums[at, 2] += w * total[i]
-        sums[at, 3] += w * away
-        sums[at, 4] += w * away * away
+        of = sums[at]
+        of[0] += w
+        of[1] += w * n[i]
+        of[2] += w * total[i]
+        of[3] += w * away
+        of[4] += w * away * away
     for at in range(number):
         w = sums[at, 0]
         shift = sums[at, 3] / w
@@ -312,50 +376,22 @@ def _merged(
     return number
 
 
-@inner
-def _nodes(
-    model: Floats, sums: Floats, integrals: Floats, sizes: Floats, number: int, row: Integers, kept: Floats,
-    parts: Floats, place_rows: Integers, position: Floats, weight: Floats,
-) -> int:  # fmt: skip
-    """Put nodes of all blocks beside each other; how many, or -1."""
-    is_sum, count = model[FAMILY] != GAMMA, 0
-    for b in range(number):
-        left, length = kept[LEFT, b], kept[RIGHT, b] - kept[LEFT, b]
-        pieces = min(parts[b], length) if is_sum else parts[b]
-        bits = sparse_rules(sizes, kept[SIZE, b], kept[DEPTH, b], kept[POLE, b])
-        begin = left
-        for piece in range(int(pieces)):
-            end = left + length * (piece + 1.0) / pieces
-            if is_sum:
-                end = math.floor(end)
-            if count + POINTS > len(position):
-                return -1
-            rule = rule_of(bits, end - begin, is_sum)
-            points = put_nodes(sums, integrals, rule, begin, end, is_sum, position, weight, count)
-            for i in range(count, count + points):
-                place_rows[i] = row[b]
-            count += points
-            begin = end
-    return count
-
-
 def _resolve(
     model: Floats, values: Floats, reaches: Floats, rates: Floats, ends: Integers, n: Floats,
-    added: Floats, nats: float, line: int, update: Floats, sizes: Floats, sums: Floats, integrals: Floats,
-    answers: Floats, counts: Integers, merged: Floats,
+    added: Floats, nats: float, line: int, update: Floats, sizes: Floats, rules: Floats, series: Floats,
+    integrals: Floats, answers: Floats, counts: Integers, merged: Floats,
 ) -> None:  # fmt: skip
     """Resolve every cell, whose rows of N are between its ends: mean, sd, log evidence, largest N.
 
     ``merged`` gets N, S, weight and scatter; counts are -1 of cells that are left to arrays.
     """
-    table, work = np.empty((KINKS + len(rates), MOST_ROWS)), np.empty((8, MOST_NODES))
-    rows, blocks = np.empty((2, MOST_BLOCKS), np.int64), np.empty((2, 5, MOST_BLOCKS))
+    table, work = np.empty((KINKS + len(rates), MOST_ROWS)), np.empty((6, MOST_NODES))
+    rows, blocks = np.empty((2, MOST_BLOCKS), np.int64), np.empty((2, 7, MOST_BLOCKS))
     place_rows, kept_rows = np.empty(MOST_NODES, np.int64), np.empty(MOST_BLOCKS, np.int64)
     kept, parts, masses = np.empty((5, MOST_BLOCKS)), np.empty(MOST_BLOCKS), np.empty(MOST_ROWS)
     slots, of_merged, breaks = np.zeros(_KEYS * _LEVELS, np.int64), np.empty((MOST_MERGED, 5)), np.empty(64)
-    state = np.zeros(2)
-    position, amount, scratch, density = work[0], work[1], work[2], work[3]
-    weight = work[5]
+    state, moments, pairs = np.zeros(2), np.zeros(5), np.empty((3, MOST_NODES))
+    position, weight = work[0], work[5]
     is_sum = model[FAMILY] != GAMMA
     for cell in range(len(values)):
         counts[cell] = -1
@@ -363,14 +399,14 @@ def _resolve(
         if n_rows > MOST_ROWS or n_rows < 1:
             continue
         has_none, none = False, noise_of_none(values[cell], rates)
+        set_rows(model, values[cell], reaches, n_rows, n[first_row:], added[first_row:], table)
         too_many = False
         for r in range(n_rows):
-            of_row, more = n[first_row + r], added[first_row + r]
-            set_row(model, values[cell], reaches, of_row, more, table, r)
-            if of_row < 1.0:
+            if n[first_row + r] < 1.0:
                 has_none = True
-                table[NONE, r] = none + more
-                breaks[0], breaks[1], number = 0.0, 1.0, 2
+                table[NONE, r] = none + added[first_row + r]
+                # A block by itself.
+                breaks[0], breaks[1], number = 0.0 if is_sum else 1.0, 1.0 if is_sum else math.e, 2
             else:
                 number = set_breaks(model, rates, table, r, breaks)
             if count + number > MOST_BLOCKS:
@@ -382,6 +418,8 @@ def _resolve(
                     count += 1
         if too_many:
             continue
+        if not is_sum:
+            count = _in_logs(count, rows[0], blocks[0])
         state[1] = 1.0 if has_none else 0.0
         number = _divided(
             False, model, values[cell], reaches, rates, update, nats, sizes, table, count, rows, blocks,
@@ -394,69 +432,70 @@ def _resolve(
             model, rates, table, number, has_none, top, kept_rows, kept, place_rows, work, parts, masses,
             n_rows,
         )  # fmt: skip
-        count = _nodes(
-            model, sums, integrals, sizes, number, kept_rows, kept, parts, place_rows, position, weight
-        )
-        if count < 1:
+        moments[0], moments[1], moments[2], moments[3], moments[4] = 0.0, 0.0, 0.0, math.nan, 0.0
+        count, heavy = 0, 0
+        for b in range(number):
+            left, length = kept[LEFT, b], kept[RIGHT, b] - kept[LEFT, b]
+            pieces = min(parts[b], length) if is_sum else parts[b]
+            bits = sparse_rules(sizes, kept[SIZE, b], kept[DEPTH, b], kept[POLE, b])
+            begin = left
+            for piece in range(int(pieces)):
+                end = left + length * (piece + 1.0) / pieces
+                if is_sum:
+                    end = math.floor(end)
+                if count + POINTS > _CHUNK:
+                    heavy = _weigh(
+                        model, rates, table, count, place_rows, work, top, has_none, line, update, moments,
+                        heavy, pairs,
+                    )  # fmt: skip
+                    count = 0
+                    if heavy < 0:
+                        break
+                rule = rule_of(bits, end - begin, is_sum)
+                points = put_nodes(
+                    rules, series, integrals, rule, begin, end, is_sum, position, weight, count
+                )
+                for i in range(count, count + POINTS):
+                    place_rows[i] = kept_rows[b]
+                count += points
+                begin = end
+            if heavy < 0:
+                break
+        if heavy >= 0:
+            heavy = _weigh(
+                model, rates, table, count, place_rows, work, top, has_none, line, update, moments, heavy,
+                pairs,
+            )  # fmt: skip
+        evidence = moments[0]
+        if heavy < 0 or not 0.0 < evidence < math.inf:
             continue
-        _log_joint(model, rates, table, count, place_rows, work, has_none)
-        raised = 0.0
-        for i in range(count):
-            density[i] -= top
-            raised = max(raised, density[i])
-        if raised < _HIGHEST:
-            raised = 0.0
-        for i in range(count):
-            weight[i] *= exp(density[i] - raised)
-        evidence = 0.0
-        for i in range(count):
-            if weight[i] <= _LEAST or density[i] <= _LOG_LEAST:
-                weight[i] = 0.0
-            evidence += weight[i]
-        by_evidence = 1.0 / evidence
-        pair_n, total, first, second = work[4], work[6], work[2], work[7]
-        lower, step = model[LOWER], model[STEP]
-        for i in range(count):
-            pair_n[i] = table[COUNT, place_rows[i]]
-            total[i] = amount[i]
-        if has_none:
-            for i in range(count):
-                if pair_n[i] < 1.0:
-                    total[i] = 0.0
-        if not is_sum:
-            for i in range(count):
-                total[i] = lower * pair_n[i] + step * total[i]
-        largest = 0.0
-        for i in range(count):
-            weight[i] *= by_evidence
-            if weight[i] > 0.0:
-                largest = max(largest, pair_n[i])
-        for i in range(count):
-            first[i] = update[0] + update[1] * pair_n[i] + update[2] * total[i]
-            second[i] = update[3] + update[4] * pair_n[i] + update[5] * total[i]
-        _moments(line, count, first, second, weight, density, answers[cell])
-        answers[cell, 2], answers[cell, 3] = top + raised + math.log(evidence), largest
-        heavy = 0
-        for i in range(count):
-            if weight[i] > _NEGLIGIBLE:
-                pair_n[heavy], total[heavy], weight[heavy] = pair_n[i], total[i], weight[i]
-                first[heavy], second[heavy] = first[i], second[i]
-                heavy += 1
-        centre, width = density, position
+        shift = moments[1] / evidence
+        answers[cell, 0] = moments[3] + shift
+        answers[cell, 1] = math.sqrt(max(moments[2] / evidence - shift * shift, 0.0))
+        answers[cell, 2], answers[cell, 3] = top + math.log(evidence), moments[4]
+        by_evidence, count = 1.0 / evidence, 0
         for i in range(heavy):
-            centre[i] = log(first[i] / second[i])
-        if line == BETA_LINE:
-            for i in range(heavy):
-                width[i] = math.sqrt(1.0 / first[i] + 1.0 / second[i])
-        else:
-            for i in range(heavy):
-                width[i] = math.sqrt(1.0 / first[i])
-        if not (evidence > 0.0 and evidence < math.inf):
-            continue
+            w = pairs[2, i] * by_evidence
+            if w > _NEGLIGIBLE:
+                pairs[0, count], pairs[1, count], pairs[2, count] = pairs[0, i], pairs[1, i], w
+                count += 1
         counts[cell] = _merged(
-            line, heavy, pair_n, total, weight, centre, width, (cell + 1) * MOST_MERGED, place_rows, slots,
-            of_merged, merged[cell],
+            line, update, count, pairs, work, (cell + 1) * MOST_MERGED, place_rows, slots, of_merged,
+            merged[cell],
         )  # fmt: skip
+
+
+@inner
+def _in_logs(count: int, row: Integers, blocks: Floats) -> int:
+    """Take logarithms of ends of blocks; how many have a length then."""
+    left, right, kept = blocks[0], blocks[1], 0
+    for i in range(count):
+        left[i], right[i] = log(max(left[i], LEAST_AMOUNT)), log(max(right[i], LEAST_AMOUNT))
+    for i in range(count):
+        if left[i] < right[i]:
+            row[kept], left[kept], right[kept] = row[i], left[i], right[i]
+            kept += 1
+    return kept
 
 
 blocks_of_n = compiled(
@@ -467,6 +506,6 @@ blocks_of_n = compiled(
 resolve = compiled(
     _resolve,
     written(1), written(2), written(1), written(1), written(1, types.int64), written(1), written(1),
-    types.float64, types.int64, written(1), written(3), written(4), written(3), written(2),
+    types.float64, types.int64, written(1), written(3), written(4), written(4), written(3), written(2),
     written(1, types.int64), written(3),
 )  # fmt: skip

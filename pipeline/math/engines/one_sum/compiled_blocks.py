@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     Update = Callable[[Floats, Floats], Distribution]
 
-_BATCH = 64
+_BATCH = 128
 _MOST_CONCENTRATION, _MOST_SUMS = 50.0, 16
 
 
@@ -66,9 +66,9 @@ def _model(sums: NoisySums) -> Floats | None:
 
 
 @functools.cache
-def _tables() -> tuple[Floats, Floats, Floats]:
+def _tables() -> tuple[Floats, Floats, Floats, Floats]:
     rules: Any = importlib.import_module("suffice.pipeline.math.distributions.block_rules")
-    tables: tuple[Floats, Floats, Floats] = rules.tables()
+    tables: tuple[Floats, Floats, Floats, Floats] = rules.tables()
     return tables
 
 
@@ -92,7 +92,7 @@ def resolve_blocks(sums: NoisySums, update: Update, threads: int | None = None) 
     values = np.ascontiguousarray(sums.totals.values, dtype=np.float64)
     reaches = np.ascontiguousarray(sums.totals.coefficients[:, 0], dtype=np.float64)
     rates = np.ascontiguousarray(sums.totals.rate, dtype=np.float64)
-    sizes, of_sums, of_integrals = _tables()
+    sizes, *rules = _tables()
     answers, counts = np.full((cells, 4), np.nan), np.zeros(cells, dtype=np.int64)
     edges = edges_of_n(sums, low, high)
 
@@ -118,8 +118,8 @@ def resolve_blocks(sums: NoisySums, update: Update, threads: int | None = None) 
         merged = np.empty((size, kernel.MOST_MERGED, 4))
         kernel.resolve(
             model, values[batch], reaches, rates, np.searchsorted(cell, np.arange(size + 1)), n,
-            sums.n_prior.log_prob(n) + np.log(weight), MOMENT_NATS, linear[0], linear[1], sizes, of_sums,
-            of_integrals, answers[batch], counts[batch], merged,
+            sums.n_prior.log_prob(n) + np.log(weight), MOMENT_NATS, linear[0], linear[1], sizes,
+            *rules, answers[batch], counts[batch], merged,
         )  # fmt: skip
         counts[batch][many < 0] = -1
         count = np.maximum(counts[batch], 0)

@@ -30,7 +30,7 @@ CONSTANT, OF_N, ROWS, COUNT, NONE, KINKS = range(6)
 N is below 1, and no number elsewhere, and kinks of the noise from there on."""
 _NEAR = 10.0
 """Counts up to so many times 1 + a / 2 are too small for the series in 1 / w."""
-_NATS, _LEAST = 25.0, math.exp(-600.0)
+_NATS, LEAST_AMOUNT = 25.0, math.exp(-600.0)
 """As ``NATS`` of ``adaptive_blocks``, and the least sum of which there is a logarithm."""
 _CLOSE, _LEVEL, _SECTIONS, _PARTS = 4.0, 1e-3, 11, 9
 """As in ``noisy_sum``."""
@@ -76,26 +76,39 @@ def _add_rising(a: float, sign: float, count: int, x: Floats, out: Floats) -> No
 
 
 @inner
-def set_row(
-    model: Floats, values: Floats, reaches: Floats, n: float, added: float, table: Floats, row: int
+def set_rows(
+    model: Floats, values: Floats, reaches: Floats, count: int, n: Floats, added: Floats, table: Floats
 ) -> None:
-    """Work out what depends on N alone."""
-    rows = max(n, 1.0)
-    table[ROWS, row], table[COUNT, row], table[NONE, row] = rows, n, math.nan
+    """Work out what depends on N alone, for so many of them."""
+    constant, of_n, rows = table[CONSTANT], table[OF_N], table[ROWS]
+    for i in range(count):
+        rows[i] = max(n[i], 1.0)
+        table[COUNT, i] = n[i]
+    a, b = model[FIRST], model[SECOND]
     if model[FAMILY] == POISSON:
-        table[CONSTANT, row] = added - model[FIRST] * math.log1p(rows / model[SECOND])
-        table[OF_N, row] = math.log1p(model[SECOND] / rows)
-    elif model[FAMILY] == NEGATIVE_BINOMIAL:
-        successes = model[SHAPE] * rows
-        table[CONSTANT, row] = added + rising(model[FIRST], successes) + math.log(successes)
-        table[OF_N, row] = successes
+        for i in range(count):
+            of_n[i] = log1p(b / rows[i])
+        for i in range(count):
+            constant[i] = added[i] - a * log1p(rows[i] / b)
     else:
-        shape = model[SHAPE] * rows
-        table[CONSTANT, row] = added + rising(model[FIRST], shape) + math.log(shape * model[STEP])
-        table[CONSTANT, row] += model[FIRST] * math.log(model[SECOND] / model[SHARE])
-        table[OF_N, row] = shape
+        for i in range(count):
+            of_n[i] = model[SHAPE] * rows[i]
+        if model[FAMILY] == NEGATIVE_BINOMIAL:
+            for i in range(count):
+                constant[i] = added[i] + log(of_n[i])
+        else:
+            more = a * math.log(b / model[SHARE])
+            for i in range(count):
+                constant[i] = added[i] + more + log(of_n[i] * model[STEP])
+        _add_rising(a, 1.0, count, of_n, constant)
     for j in range(len(values)):
-        table[KINKS + j, row] = reaches[j] * rows - values[j] if reaches[j] > 0.0 else values[j]
+        kink = table[KINKS + j]
+        if reaches[j] > 0.0:
+            for i in range(count):
+                kink[i] = reaches[j] * rows[i] - values[j]
+        else:
+            for i in range(count):
+                kink[i] = values[j]
 
 
 @inner
@@ -170,7 +183,7 @@ def _insert(columns: Floats, count: int, value: float) -> None:
 
 @inner
 def set_breaks(model: Floats, rates: Floats, table: Floats, row: int, breaks: Floats) -> int:
-    """Positions as ``NoisySums.breaks``, how many."""
+    """Amounts at ``NoisySums.breaks``, how many."""
     kinks, fall, n = len(rates), 0.0, table[ROWS, row]
     is_sum = model[FAMILY] != GAMMA
     for j in range(kinks):
@@ -186,7 +199,8 @@ def set_breaks(model: Floats, rates: Floats, table: Floats, row: int, breaks: Fl
     breaks[0], breaks[kinks + 4] = min(first, typical - margin), max(last, typical + margin)
     count = kinks + 5
     for j in range(count):
-        breaks[j] = max(np.rint(breaks[j]), 0.0) if is_sum else math.log(max(breaks[j], _LEAST))
+        if is_sum:
+            breaks[j] = max(np.rint(breaks[j]), 0.0)
     if is_sum:
         breaks[count - 1] += 1.0
     return count
@@ -219,9 +233,11 @@ def profiles(
     """As ``NoisySums.profile`` at so many N; ``n_prior``: a constant, and whether N + 1 divides it."""
     position, amount, scratch, density, noise = work[0], work[1], work[2], work[3], work[4]
     breaks, columns = work[5], len(rates) + 5
-    is_sum = model[FAMILY] != GAMMA
+    is_sum, places = model[FAMILY] != GAMMA, count * columns
     for i in range(count):
-        set_row(model, values, reaches, n[i], 0.0, table, i)
+        out[i] = 0.0
+    set_rows(model, values, reaches, count, n, out, table)
+    for i in range(count):
         set_breaks(model, rates, table, i, breaks)
         if not is_sum:
             breaks[0], breaks[columns - 1] = breaks[1], breaks[columns - 2]
@@ -229,71 +245,112 @@ def profiles(
             place = breaks[j]
             if is_sum:
                 place = min(place, breaks[columns - 1] - 1.0)
-            position[i * columns + j], row[i * columns + j] = place, i
-    log_weights(model, rates, table, count * columns, row, position, amount, scratch, density, noise)
-    none, fall = noise_of_none(values, rates), 0.0
+            # The first of all rows come first, as loops over rows are faster.
+            position[j * count + i], row[j * count + i] = place, i
+    if not is_sum:
+        # Logarithms of breaks.
+        for i in range(places):
+            position[i] = log(max(position[i], LEAST_AMOUNT))
+    log_weights(model, rates, table, places, row, position, amount, scratch, density, noise)
+    best, likeliest, nearest, low, high = work[5], work[6], work[7], work[8], work[9]
+    for i in range(count):
+        best[i], likeliest[i], nearest[i] = density[i] + noise[i], density[i], noise[i]
+        low[i], high[i] = table[KINKS, i], table[KINKS, i]
+    for j in range(1, columns):
+        for i in range(count):
+            best[i] = max(best[i], density[j * count + i] + noise[j * count + i])
+            likeliest[i] = max(likeliest[i], density[j * count + i])
+            nearest[i] = max(nearest[i], noise[j * count + i])
+    for j in range(1, len(rates)):
+        for i in range(count):
+            low[i], high[i] = min(low[i], table[KINKS + j, i]), max(high[i], table[KINKS + j, i])
+    apart = 0
+    for i in range(count):
+        if likeliest[i] + nearest[i] - best[i] > _CLOSE and n[i] >= 1.0:
+            at = 0
+            while density[at * count + i] + noise[at * count + i] != best[i] and at < columns - 1:
+                at += 1
+            likeliest[apart] = position[max(at - 1, 0) * count + i]
+            nearest[apart] = position[min(at + 1, columns - 1) * count + i]
+            best[apart] = i
+            apart += 1
+    if apart > 0:
+        _set_modes(model, rates, table, apart, best, likeliest, nearest, row[places:], work[:, places:])
+        for i in range(apart):
+            at = int(best[i])
+            position[at], row[places + i] = likeliest[i], at
+            position[places + i] = likeliest[i]
+        log_weights(
+            model, rates, table, apart, row[places:], position[places:], amount[places:], scratch[places:],
+            density[places:], noise[places:],
+        )  # fmt: skip
+        for i in range(apart):
+            at = int(best[i])
+            density[at], noise[at] = density[places + i], noise[places + i]
+    fall = 0.0
     for j in range(len(rates)):
         fall += rates[j]
     for i in range(count):
-        prior = n_prior[0] - n_prior[1] * math.log1p(n[i])
-        if n[i] < 1.0:
-            out[i] = none + prior
-            continue
-        start, best, at = i * columns, -math.inf, 0
-        likeliest, nearest = -math.inf, -math.inf
-        low, high = math.inf, -math.inf
-        for j in range(columns):
-            value = density[start + j] + noise[start + j]
-            if value > best:
-                best, at = value, j
-            likeliest, nearest = max(likeliest, density[start + j]), max(nearest, noise[start + j])
-        for j in range(len(rates)):
-            low, high = min(low, table[KINKS + j, i]), max(high, table[KINKS + j, i])
-        if likeliest + nearest - best > _CLOSE:
-            left, right = position[start + max(at - 1, 0)], position[start + min(at + 1, columns - 1)]
-            # The mode, beyond all places that are in use.
-            free = count * columns
-            place = _mode(model, rates, table, i, left, right, row[free:], work[:, free:])
-            position[start] = place
-            row[free], position[free] = i, place
-            log_weights(
-                model, rates, table, 1, row[free:], position[free:], amount[free:], scratch[free:],
-                density[free:], noise[free:],
-            )  # fmt: skip
-            density[start], noise[start] = density[free], noise[free]
-        wide = math.log(high - low + 2.0 / fall)
-        top, total = -math.inf, 0.0
-        for j in range(columns):
-            width = wide if is_sum else wide - position[start + j]
-            scarce = -density[start + j] - width
-            room = noise[start + j] - max(scarce, 0.0) - math.log1p(math.exp(-abs(scarce)))
-            scratch[start + j] = room
-            top = max(top, room)
-        for j in range(columns):
-            total += math.exp(scratch[start + j] - top)
-        out[i] = top + math.log(total) + prior
+        best[i] = log(high[i] - low[i] + 2.0 / fall)
+    for i in range(places):
+        scratch[i] = best[row[i]]
+    if not is_sum:
+        for i in range(places):
+            scratch[i] -= position[i]
+    for i in range(places):
+        scarce = -density[i] - scratch[i]
+        density[i] = noise[i] - max(scarce, 0.0) - log1p(exp(-abs(scarce)))
+    for i in range(count):
+        likeliest[i], nearest[i] = density[i], 0.0
+    for j in range(1, columns):
+        for i in range(count):
+            likeliest[i] = max(likeliest[i], density[j * count + i])
+    for j in range(columns):
+        for i in range(count):
+            nearest[i] += exp(density[j * count + i] - likeliest[i])
+    none = noise_of_none(values, rates)
+    for i in range(count):
+        # A prior that is even, or falls as one over N + 1.
+        out[i] = n_prior[0] - n_prior[1] * log1p(n[i])
+    for i in range(count):
+        out[i] += likeliest[i] + log(nearest[i]) if n[i] >= 1.0 else none
 
 
 @inner
-def _mode(
-    model: Floats, rates: Floats, table: Floats, of_row: int, left: float, right: float, row: Integers,
-    work: Floats,
-) -> float:  # fmt: skip
-    """As ``NoisySums._mode``."""
+def _set_modes(
+    model: Floats, rates: Floats, table: Floats, count: int, of: Floats, left: Floats, right: Floats,
+    row: Integers, work: Floats,
+) -> None:  # fmt: skip
+    """As ``NoisySums._mode``, of so many rows, between positions; ``left`` gets the modes."""
     position, amount, scratch, density, noise = work[0], work[1], work[2], work[3], work[4]
-    mode = 0.5 * (left + right)
+    first, last, which = work[5], work[6], work[7]
+    for i in range(count):
+        first[i], last[i], which[i] = left[i], right[i], i
+    active = count
     for _ in range(_SECTIONS):
-        for i in range(_PARTS):
-            row[i], position[i] = of_row, left + (right - left) * i / (_PARTS - 1.0)
-        log_weights(model, rates, table, _PARTS, row, position, amount, scratch, density, noise)
-        best = 0
-        for i in range(_PARTS):
+        for k in range(_PARTS):
+            for i in range(active):
+                position[k * active + i] = first[i] + (last[i] - first[i]) * (0.125 * k)
+                row[k * active + i] = int(of[int(which[i])])
+        log_weights(
+            model, rates, table, _PARTS * active, row, position, amount, scratch, density, noise
+        )
+        for i in range(_PARTS * active):
             density[i] += noise[i]
-            if density[i] > density[best]:
-                best = i
-        first, last = max(best - 1, 0), min(best + 1, _PARTS - 1)
-        left, right = position[first], position[last]
-        mode = 0.5 * (left + right)
-        if density[best] - min(density[first], density[last]) < _LEVEL:
+        left_open = 0
+        for i in range(active):
+            best = 0
+            for k in range(1, _PARTS):
+                if density[k * active + i] > density[best * active + i]:
+                    best = k
+            start, stop = max(best - 1, 0), min(best + 1, _PARTS - 1)
+            at, end = position[start * active + i], position[stop * active + i]
+            number = int(which[i])
+            left[number] = 0.5 * (at + end)
+            lowest = min(density[start * active + i], density[stop * active + i])
+            if not density[best * active + i] - lowest < _LEVEL:
+                first[left_open], last[left_open], which[left_open] = at, end, which[i]
+                left_open += 1
+        active = left_open
+        if active == 0:
             break
-    return mode
