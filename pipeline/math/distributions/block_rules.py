@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from suffice.pipeline.math.distributions import adaptive_blocks, quadrature, rule_sizes
-from suffice.pipeline.math.distributions.machine_code import inner
+from suffice.pipeline.math.distributions.machine_code import vectorised
 from suffice.pipeline.math.distributions.vector_functions import log
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def tables() -> tuple[Floats, Floats, Floats, Floats]:
     return sizes, sums, series, integrals
 
 
-@inner
+@vectorised
 def judge(
     count: int, values: Floats, left: Floats, right: Floats, of_rough: float, least: Floats, bound: Floats,
     size: Floats,
@@ -90,7 +90,7 @@ def judge(
         bound[b] = highest + rough + log_length
 
 
-@inner
+@vectorised
 def poles(count: int, left: Floats, right: Floats, limit: Floats, pole: Floats) -> None:
     """Logs of the sums of semi-axes, (4)."""
     for b in range(count):
@@ -100,7 +100,7 @@ def poles(count: int, left: Floats, right: Floats, limit: Floats, pole: Floats) 
         pole[b] = log((1.0 + y) / (1.0 - y))
 
 
-@inner
+@vectorised
 def is_enough(
     sizes: Floats, rule: int, points: int, size: float, depth: float, length: float, pole: float,
     at_integers: bool,
@@ -121,7 +121,7 @@ def is_enough(
     return True
 
 
-@inner
+@vectorised
 def middle_of(left: float, right: float, limit: float, is_sum: bool) -> float:
     """Where a block is divided."""
     middle = 0.5 * (left + right)
@@ -133,7 +133,7 @@ def middle_of(left: float, right: float, limit: float, is_sum: bool) -> float:
     return middle
 
 
-@inner
+@vectorised
 def sparse_rules(sizes: Floats, size: float, depth: float, pole: float) -> int:
     """Which of the shorter rules are accurate in a block, as bits."""
     bits = 0
@@ -147,7 +147,7 @@ def sparse_rules(sizes: Floats, size: float, depth: float, pole: float) -> int:
     return bits
 
 
-@inner
+@vectorised
 def rule_of(bits: int, length: float, is_sum: bool) -> int:
     """Return the shortest rule that is accurate."""
     if bits & 1 or (is_sum and length <= 3.0):
@@ -159,7 +159,7 @@ def rule_of(bits: int, length: float, is_sum: bool) -> int:
     return 3
 
 
-@inner
+@vectorised
 def points_of(rule: int) -> int:
     """Nodes of a rule."""
     if rule < 2:
@@ -167,7 +167,7 @@ def points_of(rule: int) -> int:
     return 4 * rule
 
 
-@inner
+@vectorised
 def put_nodes(
     rules: Floats, series: Floats, integrals: Floats, rule: int, left: float, right: float, is_sum: bool,
     nodes: Floats, weights: Floats, start: int,
@@ -187,12 +187,14 @@ def put_nodes(
             weights[start + i] = rules[1, rule, index, i]
         return min(points, index)
     u = (SHORT / length) ** 2
+    for i in range(POINTS):
+        nodes[start + i], weights[start + i] = series[0, rule, DEGREE, i], series[1, rule, DEGREE, i]
+    for degree in range(DEGREE - 1, -1, -1):
+        for i in range(POINTS):
+            nodes[start + i] = nodes[start + i] * u + series[0, rule, degree, i]
+            weights[start + i] = weights[start + i] * u + series[1, rule, degree, i]
     middle = left + 0.5 * (length - 1.0)
     for i in range(POINTS):
-        relative, weight = series[0, rule, DEGREE, i], series[1, rule, DEGREE, i]
-        for degree in range(DEGREE - 1, -1, -1):
-            relative = relative * u + series[0, rule, degree, i]
-            weight = weight * u + series[1, rule, degree, i]
-        nodes[start + i] = middle + 0.5 * length * relative
-        weights[start + i] = length * weight
+        nodes[start + i] = middle + 0.5 * length * nodes[start + i]
+        weights[start + i] *= length
     return points

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from numba import types
 from numba.extending import intrinsic
 
-from suffice.pipeline.math.distributions.machine_code import inner
+from suffice.pipeline.math.distributions.machine_code import vectorised
 
 if TYPE_CHECKING:
 
@@ -51,7 +51,7 @@ _ROOT_HALF_BITS = 0x3FE6A09E00000000
 _LOWEST = -700.0
 
 
-@inner
+@vectorised
 def log(x: float) -> float:
     """Logarithm of a normal number above 0."""
     bits = bits_of(x)
@@ -73,7 +73,7 @@ def log(x: float) -> float:
     return power * _LOG2_HIGH + (s * (2.0 + z * series) + power * _LOG2_LOW)
 
 
-@inner
+@vectorised
 def log1p(x: float) -> float:
     """Logarithm of 1 + x, x >= 0."""
     w = 1.0 + x
@@ -81,7 +81,7 @@ def log1p(x: float) -> float:
     return log(w) + (x - (w - 1.0)) / w
 
 
-@inner
+@vectorised
 def exp(x: float) -> float:
     """Exponential of a number below 700; of those below -700 that of -700."""
     x = max(x, _LOWEST)

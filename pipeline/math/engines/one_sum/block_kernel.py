@@ -28,7 +28,7 @@ from suffice.pipeline.math.distributions.block_rules import (
     rule_of,
     sparse_rules,
 )
-from suffice.pipeline.math.distributions.machine_code import compiled, inner, reordered, written
+from suffice.pipeline.math.distributions.machine_code import compiled, reordered, vectorised, written
 from suffice.pipeline.math.distributions.vector_functions import exp, log
 from suffice.pipeline.math.engines.one_sum.sum_weights import (
     COUNT,
@@ -40,7 +40,8 @@ from suffice.pipeline.math.engines.one_sum.sum_weights import (
     NONE,
     ROWS,
     STEP,
-    log_weights,
+    add_density,
+    log_noise,
     noise_of_none,
     profiles,
     set_breaks,
@@ -75,108 +76,94 @@ BETA_LINE, GAMMA_LINE = range(2)
 """Distributions of the parameter."""
 
 
-@inner
-def _divided(
-    of_n: bool, model: Floats, values: Floats, reaches: Floats, rates: Floats, n_prior: Floats, nats: float,
-    sizes: Floats, table: Floats, count: int, rows: Integers, blocks: Floats, place_rows: Integers,
-    work: Floats, kept_rows: Integers, kept: Floats, state: Floats,
+@vectorised
+def _sorted_out(
+    of_n: bool, is_sum: bool, at_integers: bool, nats: float, sizes: Floats, count: int, turn: int,
+    rows: Integers, blocks: Floats, value: Floats, kept_rows: Integers, kept: Floats, state: Floats,
 ) -> int:  # fmt: skip
-    """Divide so many blocks until they fit; how many there are, -1 if too many. ``state`` gets the top.
+    """Judge blocks, keep those that fit, and halve others; how many are next, -1 if too many.
 
-    The blocks are of N, or else of S. ``rows`` and ``blocks`` have two lists, which take turns.
+    ``rows`` and ``blocks`` have two lists, which take turns; ``state`` has the top and how many are kept.
     """
-    is_sum_over_s, has_none = model[FAMILY] != GAMMA, state[1] > 0.0
-    is_sum, at_integers = of_n or is_sum_over_s, of_n and is_sum_over_s
-    of_rough = _OF_ROUGH_OF_N if of_n else _OF_ROUGH
-    margin = _MARGIN if of_n else 0.0
-    short = 1.0 if is_sum else 0.0
-    top, refined, turn = -math.inf, 0, 0
-    position, value = (work[10], work[11]) if of_n else (work[0], work[3])
-    for _ in range(_ROUNDS):
-        if count == 0:
-            break
-        if 5 * count > work.shape[1] // 4:
-            return -1
-        row, left, right = rows[turn], blocks[turn, 0], blocks[turn, 1]
-        least, bound, size = blocks[turn, 2], blocks[turn, 3], blocks[turn, 4]
-        limit, pole = blocks[turn, 5], blocks[turn, 6]
-        for q in range(5):
-            for b in range(count):
-                position[q * count + b] = left[b] + (right[b] - short - left[b]) * (0.25 * q)
+    row, left, right = rows[turn], blocks[turn, 0], blocks[turn, 1]
+    least, bound, size = blocks[turn, 2], blocks[turn, 3], blocks[turn, 4]
+    limit, pole = blocks[turn, 5], blocks[turn, 6]
+    for b in range(count):
         if of_n:
-            for first in range(0, 5 * count, _AT_A_TIME):
-                number = min(_AT_A_TIME, 5 * count - first)
-                profiles(
-                    model, values, reaches, rates, n_prior, number, position[first:], table, place_rows,
-                    work, value[first:],
-                )  # fmt: skip
-            for b in range(count):
-                limit[b] = 9.0 * max(left[b], 1.0)
+            limit[b] = 9.0 * max(left[b], 1.0)
         else:
-            for q in range(5):
-                for b in range(count):
-                    place_rows[q * count + b] = row[b]
-            _log_joint(model, rates, table, 5 * count, place_rows, work, has_none)
-            for b in range(count):
-                limit[b] = 9.0 * left[b] + 12.0 if is_sum else 5.0
-        judge(count, value, left, right, of_rough, least, bound, size)
-        poles(count, left, right, limit, pole)
-        # What a group has at least: the highest such bound so far.
-        for b in range(count):
-            top = max(top, least[b])
-        following, other = 0, 1 - turn
-        for b in range(count):
-            depth = top - bound[b]
-            if not depth <= nats:
-                continue
-            length = right[b] - left[b]
-            if at_integers and length < 2 * POINTS:
-                size[b] = math.inf
-            middle = middle_of(left[b], right[b], limit[b], is_sum)
-            fine = middle <= left[b] or middle >= right[b] or (is_sum and length <= POINTS)
-            if not fine and length <= limit[b]:
-                fine = is_enough(sizes, 3, POINTS, size[b], depth - margin, length, pole[b], at_integers)
-            if fine:
-                if refined >= kept.shape[1]:
-                    return -1
-                kept_rows[refined] = row[b]
-                kept[LEFT, refined], kept[RIGHT, refined], kept[SIZE, refined] = left[b], right[b], size[b]
-                kept[DEPTH, refined], kept[POLE, refined] = bound[b], pole[b]
-                refined += 1
-                continue
-            if following + 2 > blocks.shape[2]:
+            limit[b] = 9.0 * left[b] + 12.0 if is_sum else 5.0
+    judge(count, value, left, right, _OF_ROUGH_OF_N if of_n else _OF_ROUGH, least, bound, size)
+    poles(count, left, right, limit, pole)
+    top, refined, margin = state[0], int(state[2]), _MARGIN if of_n else 0.0
+    # What a group has at least: the highest such bound so far.
+    for b in range(count):
+        top = max(top, least[b])
+    following, other = 0, 1 - turn
+    for b in range(count):
+        depth = top - bound[b]
+        if not depth <= nats:
+            continue
+        length = right[b] - left[b]
+        if at_integers and length < 2 * POINTS:
+            size[b] = math.inf
+        middle = middle_of(left[b], right[b], limit[b], is_sum)
+        fine = middle <= left[b] or middle >= right[b] or (is_sum and length <= POINTS)
+        if not fine and length <= limit[b]:
+            fine = is_enough(sizes, 3, POINTS, size[b], depth - margin, length, pole[b], at_integers)
+        if fine:
+            if refined >= kept.shape[1]:
                 return -1
-            rows[other, following], rows[other, following + 1] = row[b], row[b]
-            blocks[other, 0, following], blocks[other, 1, following] = left[b], middle
-            blocks[other, 0, following + 1], blocks[other, 1, following + 1] = middle, right[b]
-            following += 2
-        count, turn = following, other
+            kept_rows[refined] = row[b]
+            kept[LEFT, refined], kept[RIGHT, refined], kept[SIZE, refined] = left[b], right[b], size[b]
+            kept[DEPTH, refined], kept[POLE, refined] = bound[b], pole[b]
+            refined += 1
+            continue
+        if following + 2 > blocks.shape[2]:
+            return -1
+        rows[other, following], rows[other, following + 1] = row[b], row[b]
+        blocks[other, 0, following], blocks[other, 1, following] = left[b], middle
+        blocks[other, 0, following + 1], blocks[other, 1, following + 1] = middle, right[b]
+        following += 2
+    state[0], state[2] = top, refined
+    return following
+
+
+@vectorised
+def _near(nats: float, margin: float, kept_rows: Integers, kept: Floats, state: Floats) -> int:
+    """Leave out blocks that are far below what is known by now; how many are left."""
     number = 0
-    for b in range(refined):
-        depth = top - kept[DEPTH, b]
+    for b in range(int(state[2])):
+        depth = state[0] - kept[DEPTH, b]
         if depth <= nats:
             kept_rows[number] = kept_rows[b]
             for column in range(5):
                 kept[column, number] = kept[column, b]
             kept[DEPTH, number] = depth - margin
             number += 1
-    state[0] = top
     return number
 
 
-@inner
+@vectorised
 def _log_joint(
     model: Floats, rates: Floats, table: Floats, count: int, row: Integers, work: Floats, has_none: bool
 ) -> None:
     """Put log weights at positions where densities are."""
-    density, noise = work[3], work[4]
-    log_weights(model, rates, table, count, row, work[0], work[1], work[2], density, noise)
-    for i in range(count):
-        density[i] += noise[i]
+    density = work[3]
+    log_noise(model, rates, table, count, row, work[0], work[1], density)
+    add_density(model, table, count, row, work[0], work[1], work[2], density)
     if has_none:
         for i in range(count):
             if table[ROWS, row[i]] > table[COUNT, row[i]]:
                 density[i] = table[NONE, row[i]]
+
+
+@vectorised
+def _places(count: int, left: Floats, right: Floats, short: float, position: Floats) -> None:
+    """Put the ends of blocks, the middles and the quarters between, those of all blocks beside each other."""
+    for q in range(5):
+        for b in range(count):
+            position[q * count + b] = left[b] + (right[b] - short - left[b]) * (0.25 * q)
 
 
 def _blocks_of_n(
@@ -187,20 +174,35 @@ def _blocks_of_n(
     table, work = np.empty((KINKS + len(rates), _AT_A_TIME)), np.empty((12, 1 << 15))
     rows, blocks = np.zeros((2, 1 << 12), np.int64), np.empty((2, 7, 1 << 12))
     place_rows, kept_rows = np.empty(1 << 15, np.int64), np.empty(MOST_OF_N, np.int64)
-    state = np.zeros(2)
+    more_rows, more_work = np.empty(10 * _AT_A_TIME, np.int64), np.empty((8, 10 * _AT_A_TIME))
+    state, at_integers = np.zeros(3), model[FAMILY] != GAMMA
+    n, value = work[10], work[11]
     for cell in range(len(values)):
-        count = 0
+        count, turn = 0, 0
         for j in range(edges.shape[1] - 1):
             if edges[cell, j] < edges[cell, j + 1]:
                 blocks[0, 0, count], blocks[0, 1, count] = edges[cell, j], edges[cell, j + 1]
                 count += 1
-        counts[cell] = _divided(
-            True, model, values[cell], reaches, rates, n_prior, nats, sizes, table, count, rows, blocks,
-            place_rows, work, kept_rows, out[cell], state,
-        )  # fmt: skip
+        state[0], state[2] = -math.inf, 0.0
+        for _ in range(_ROUNDS):
+            if count <= 0 or 5 * count > work.shape[1]:
+                break
+            _places(count, blocks[turn, 0], blocks[turn, 1], 1.0, n)
+            for first in range(0, 5 * count, _AT_A_TIME):
+                number = min(_AT_A_TIME, 5 * count - first)
+                profiles(
+                    model, values[cell], reaches, rates, n_prior, number, n[first:], table, place_rows, work,
+                    more_rows, more_work, value[first:],
+                )  # fmt: skip
+            count = _sorted_out(
+                True, True, at_integers, nats, sizes, count, turn, rows, blocks, value, kept_rows,
+                out[cell], state,
+            )  # fmt: skip
+            turn = 1 - turn
+        counts[cell] = _near(nats, _MARGIN, kept_rows, out[cell], state) if count == 0 else -1
 
 
-@inner
+@vectorised
 def _cut(
     model: Floats, rates: Floats, table: Floats, number: int, has_none: bool, top: float, row: Integers,
     kept: Floats, place_rows: Integers, work: Floats, parts: Floats, masses: Floats, n_rows: int,
@@ -235,7 +237,7 @@ def _cut(
         parts[b] = min(parts[b], most)
 
 
-@inner
+@vectorised
 def _given(
     line: int, update: Floats, count: int, n: Floats, total: Floats, mean: Floats, variance: Floats
 ) -> None:
@@ -267,7 +269,7 @@ def _add(
     moments[2] += second
 
 
-@inner
+@vectorised
 def _weigh(
     model: Floats, rates: Floats, table: Floats, count: int, place_rows: Integers, work: Floats, top: float,
     has_none: bool, line: int, update: Floats, moments: Floats, heavy: int, pairs: Floats,
@@ -313,7 +315,7 @@ def _weigh(
     return heavy
 
 
-@inner
+@vectorised
 def _merged(
     line: int, update: Floats, count: int, pairs: Floats, work: Floats, turn: int, keys: Integers,
     slots: Integers, sums: Floats, merged: Floats,
@@ -390,7 +392,7 @@ def _resolve(
     place_rows, kept_rows = np.empty(MOST_NODES, np.int64), np.empty(MOST_BLOCKS, np.int64)
     kept, parts, masses = np.empty((5, MOST_BLOCKS)), np.empty(MOST_BLOCKS), np.empty(MOST_ROWS)
     slots, of_merged, breaks = np.zeros(_KEYS * _LEVELS, np.int64), np.empty((MOST_MERGED, 5)), np.empty(64)
-    state, moments, pairs = np.zeros(2), np.zeros(5), np.empty((3, MOST_NODES))
+    state, moments, pairs = np.zeros(3), np.zeros(5), np.empty((3, MOST_NODES))
     position, weight = work[0], work[5]
     is_sum = model[FAMILY] != GAMMA
     for cell in range(len(values)):
@@ -420,11 +422,20 @@ def _resolve(
             continue
         if not is_sum:
             count = _in_logs(count, rows[0], blocks[0])
-        state[1] = 1.0 if has_none else 0.0
-        number = _divided(
-            False, model, values[cell], reaches, rates, update, nats, sizes, table, count, rows, blocks,
-            place_rows, work, kept_rows, kept, state,
-        )  # fmt: skip
+        turn, state[0], state[2] = 0, -math.inf, 0.0
+        for _ in range(_ROUNDS):
+            if count <= 0 or 5 * count > MOST_NODES:
+                break
+            _places(count, blocks[turn, 0], blocks[turn, 1], 1.0 if is_sum else 0.0, position)
+            for q in range(5):
+                for block in range(count):
+                    place_rows[q * count + block] = rows[turn, block]
+            _log_joint(model, rates, table, 5 * count, place_rows, work, has_none)
+            count = _sorted_out(
+                False, is_sum, False, nats, sizes, count, turn, rows, blocks, work[3], kept_rows, kept, state
+            )
+            turn = 1 - turn
+        number = _near(nats, 0.0, kept_rows, kept, state) if count == 0 else -1
         if number < 1:
             continue
         top = state[0]
@@ -485,7 +496,7 @@ def _resolve(
         )  # fmt: skip
 
 
-@inner
+@vectorised
 def _in_logs(count: int, row: Integers, blocks: Floats) -> int:
     """Take logarithms of ends of blocks; how many have a length then."""
     left, right, kept = blocks[0], blocks[1], 0

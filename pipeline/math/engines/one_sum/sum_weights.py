@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from suffice.pipeline.math.distributions.machine_code import inner
+from suffice.pipeline.math.distributions.machine_code import vectorised
 from suffice.pipeline.math.distributions.vector_functions import exp, log, log1p
 
 if TYPE_CHECKING:
@@ -28,15 +28,15 @@ FAMILY, FIRST, SECOND, SHAPE, SHARE, LOWER, STEP = range(7)
 CONSTANT, OF_N, ROWS, COUNT, NONE, KINKS = range(6)
 """Of a row: what is added, what depends on N beside it, N but at least 1, N, the weight of no records where
 N is below 1, and no number elsewhere, and kinks of the noise from there on."""
-_NEAR = 10.0
-"""Counts up to so many times 1 + a / 2 are too small for the series in 1 / w."""
+_NEAR = 5.0
+"""Counts up to so many times 1 + a are too small for the series in 1 / w, right to 1e-11 beyond."""
 _NATS, LEAST_AMOUNT = 25.0, math.exp(-600.0)
 """As ``NATS`` of ``adaptive_blocks``, and the least sum of which there is a logarithm."""
 _CLOSE, _LEVEL, _SECTIONS, _PARTS = 4.0, 1e-3, 11, 9
 """As in ``noisy_sum``."""
 
 
-@inner
+@vectorised
 def rising(a: float, x: float) -> float:
     """Log of (a)_x / x!."""
     if a == 1.0:
@@ -53,7 +53,7 @@ def rising(a: float, x: float) -> float:
     return (a - 1.0) * math.log(middle) - math.lgamma(a) - series
 
 
-@inner
+@vectorised
 def _add_rising(a: float, sign: float, count: int, x: Floats, out: Floats) -> None:
     """Add logs of (a)_x / x!, or take them away."""
     if a == 1.0:
@@ -69,13 +69,13 @@ def _add_rising(a: float, sign: float, count: int, x: Floats, out: Floats) -> No
         middle = max(x[i], near) + half
         by = 1.0 / (middle * middle)
         out[i] += power * log(middle) - constant - (((c8 * by + c6) * by + c4) * by + c2) * by
-    at_near = sign * rising(a, near)
+    at_near = sign * rising(a, near) + constant
     for i in range(count):
         if x[i] < near:
-            out[i] += sign * rising(a, x[i]) - at_near
+            out[i] += sign * (math.lgamma(a + x[i]) - math.lgamma(x[i] + 1.0)) - at_near
 
 
-@inner
+@vectorised
 def set_rows(
     model: Floats, values: Floats, reaches: Floats, count: int, n: Floats, added: Floats, table: Floats
 ) -> None:
@@ -111,57 +111,66 @@ def set_rows(
                 kink[i] = values[j]
 
 
-@inner
-def log_weights(
+@vectorised
+def log_noise(
     model: Floats, rates: Floats, table: Floats, count: int, row: Integers, position: Floats, amount: Floats,
-    scratch: Floats, density: Floats, noise: Floats,
+    noise: Floats,
 ) -> None:  # fmt: skip
-    """Work out amounts, log densities and log noise at positions."""
+    """Work out amounts and log noise at positions; there are at least two sums."""
     if model[FAMILY] == GAMMA:
         for i in range(count):
             amount[i] = exp(position[i])
     else:
         for i in range(count):
             amount[i] = position[i]
+    first, second = table[KINKS], table[KINKS + 1]
     for i in range(count):
-        noise[i] = -rates[0] * abs(table[KINKS, row[i]] - amount[i])
-    for j in range(1, len(rates)):
+        noise[i] = -rates[0] * abs(first[row[i]] - amount[i]) - rates[1] * abs(second[row[i]] - amount[i])
+    for j in range(2, len(rates)):
+        first = table[KINKS + j]
         for i in range(count):
-            noise[i] -= rates[j] * abs(table[KINKS + j, row[i]] - amount[i])
+            noise[i] -= rates[j] * abs(first[row[i]] - amount[i])
+
+
+@vectorised
+def add_density(
+    model: Floats, table: Floats, count: int, row: Integers, position: Floats, amount: Floats,
+    scratch: Floats, out: Floats,
+) -> None:  # fmt: skip
+    """Add log densities at positions."""
+    constant, of_n = table[CONSTANT], table[OF_N]
     if model[FAMILY] == POISSON:
         for i in range(count):
-            density[i] = table[CONSTANT, row[i]] - table[OF_N, row[i]] * amount[i]
-        _add_rising(model[FIRST], 1.0, count, amount, density)
+            out[i] += constant[row[i]] - of_n[row[i]] * amount[i]
+        _add_rising(model[FIRST], 1.0, count, amount, out)
     elif model[FAMILY] == NEGATIVE_BINOMIAL:
         for i in range(count):
-            scratch[i] = table[OF_N, row[i]] + amount[i]
+            scratch[i] = of_n[row[i]] + amount[i]
         for i in range(count):
             # log1p(S / rN) is log(rN + S) less log rN, which is in the constant.
-            density[i] = table[CONSTANT, row[i]] - log(scratch[i])
-        _add_rising(model[SECOND], 1.0, count, amount, density)
-        _add_rising(model[FIRST] + model[SECOND], -1.0, count, scratch, density)
+            out[i] += constant[row[i]] - log(scratch[i])
+        _add_rising(model[SECOND], 1.0, count, amount, out)
+        _add_rising(model[FIRST] + model[SECOND], -1.0, count, scratch, out)
     else:
         a, by_share = model[FIRST], model[SECOND] / model[SHARE]
         lower, step = model[LOWER], model[STEP]
         if lower == 0.0:
-            log_step = math.log(step)
+            more = (a + 1.0) * math.log(step)
             for i in range(count):
                 power = log1p(by_share / (step * amount[i]))
                 # log1p(w S / b) is log1p(b / (w S)) and log(w S / b).
-                density[i] = table[CONSTANT, row[i]] - (a + table[OF_N, row[i]]) * power - a * position[i]
-            for i in range(count):
-                density[i] -= (a + 1.0) * log_step
+                out[i] += constant[row[i]] - more - (a + of_n[row[i]]) * power - a * position[i]
         else:
             for i in range(count):
                 scratch[i] = lower * table[ROWS, row[i]] + step * amount[i]
             for i in range(count):
                 power = log1p(by_share / scratch[i])
-                density[i] = table[CONSTANT, row[i]] - (a + table[OF_N, row[i]]) * power
+                out[i] += constant[row[i]] - (a + of_n[row[i]]) * power
             for i in range(count):
-                density[i] += position[i] - (a + 1.0) * log(scratch[i])
+                out[i] += position[i] - (a + 1.0) * log(scratch[i])
 
 
-@inner
+@vectorised
 def _typical(model: Floats, n: float) -> float:
     a, b = model[FIRST], model[SECOND]
     if model[FAMILY] == POISSON:
@@ -171,7 +180,7 @@ def _typical(model: Floats, n: float) -> float:
     return b * model[SHAPE] * n / a / model[SHARE]
 
 
-@inner
+@vectorised
 def _insert(columns: Floats, count: int, value: float) -> None:
     """Put a value where it belongs among so many that ascend."""
     i = count
@@ -181,7 +190,7 @@ def _insert(columns: Floats, count: int, value: float) -> None:
     columns[i] = value
 
 
-@inner
+@vectorised
 def set_breaks(model: Floats, rates: Floats, table: Floats, row: int, breaks: Floats) -> int:
     """Amounts at ``NoisySums.breaks``, how many."""
     kinks, fall, n = len(rates), 0.0, table[ROWS, row]
@@ -206,7 +215,7 @@ def set_breaks(model: Floats, rates: Floats, table: Floats, row: int, breaks: Fl
     return count
 
 
-@inner
+@vectorised
 def spread(model: Floats, n: float, position: float) -> float:
     """As ``NoisySums.spread``; it rises with positions."""
     if model[FAMILY] == POISSON:
@@ -216,7 +225,7 @@ def spread(model: Floats, n: float, position: float) -> float:
     return 1.0 / math.sqrt(model[SHAPE] * n)
 
 
-@inner
+@vectorised
 def noise_of_none(values: Floats, rates: Floats) -> float:
     """Log of the noise's distribution where N and A are 0."""
     distance = 0.0
@@ -225,10 +234,10 @@ def noise_of_none(values: Floats, rates: Floats) -> float:
     return -distance
 
 
-@inner
+@vectorised
 def profiles(
     model: Floats, values: Floats, reaches: Floats, rates: Floats, n_prior: Floats, count: int, n: Floats,
-    table: Floats, row: Integers, work: Floats, out: Floats,
+    table: Floats, row: Integers, work: Floats, more_row: Integers, more_work: Floats, out: Floats,
 ) -> None:  # fmt: skip
     """As ``NoisySums.profile`` at so many N; ``n_prior``: a constant, and whether N + 1 divides it."""
     position, amount, scratch, density, noise = work[0], work[1], work[2], work[3], work[4]
@@ -251,7 +260,10 @@ def profiles(
         # Logarithms of breaks.
         for i in range(places):
             position[i] = log(max(position[i], LEAST_AMOUNT))
-    log_weights(model, rates, table, places, row, position, amount, scratch, density, noise)
+    for i in range(places):
+        density[i] = 0.0
+    log_noise(model, rates, table, places, row, position, amount, noise)
+    add_density(model, table, places, row, position, amount, scratch, density)
     best, likeliest, nearest, low, high = work[5], work[6], work[7], work[8], work[9]
     for i in range(count):
         best[i], likeliest[i], nearest[i] = density[i] + noise[i], density[i], noise[i]
@@ -275,18 +287,16 @@ def profiles(
             best[apart] = i
             apart += 1
     if apart > 0:
-        _set_modes(model, rates, table, apart, best, likeliest, nearest, row[places:], work[:, places:])
+        _set_modes(model, rates, table, apart, best, likeliest, nearest, more_row, more_work)
         for i in range(apart):
-            at = int(best[i])
-            position[at], row[places + i] = likeliest[i], at
-            position[places + i] = likeliest[i]
-        log_weights(
-            model, rates, table, apart, row[places:], position[places:], amount[places:], scratch[places:],
-            density[places:], noise[places:],
-        )  # fmt: skip
+            more_work[0, i], more_row[i], more_work[3, i] = likeliest[i], int(best[i]), 0.0
+        log_noise(model, rates, table, apart, more_row, more_work[0], more_work[1], more_work[4])
+        add_density(
+            model, table, apart, more_row, more_work[0], more_work[1], more_work[2], more_work[3]
+        )
         for i in range(apart):
-            at = int(best[i])
-            density[at], noise[at] = density[places + i], noise[places + i]
+            at = more_row[i]
+            position[at], density[at], noise[at] = likeliest[i], more_work[3, i], more_work[4, i]
     fall = 0.0
     for j in range(len(rates)):
         fall += rates[j]
@@ -316,13 +326,13 @@ def profiles(
         out[i] += likeliest[i] + log(nearest[i]) if n[i] >= 1.0 else none
 
 
-@inner
+@vectorised
 def _set_modes(
     model: Floats, rates: Floats, table: Floats, count: int, of: Floats, left: Floats, right: Floats,
     row: Integers, work: Floats,
 ) -> None:  # fmt: skip
     """As ``NoisySums._mode``, of so many rows, between positions; ``left`` gets the modes."""
-    position, amount, scratch, density, noise = work[0], work[1], work[2], work[3], work[4]
+    position, amount, scratch, density = work[0], work[1], work[2], work[3]
     first, last, which = work[5], work[6], work[7]
     for i in range(count):
         first[i], last[i], which[i] = left[i], right[i], i
@@ -332,11 +342,8 @@ def _set_modes(
             for i in range(active):
                 position[k * active + i] = first[i] + (last[i] - first[i]) * (0.125 * k)
                 row[k * active + i] = int(of[int(which[i])])
-        log_weights(
-            model, rates, table, _PARTS * active, row, position, amount, scratch, density, noise
-        )
-        for i in range(_PARTS * active):
-            density[i] += noise[i]
+        log_noise(model, rates, table, _PARTS * active, row, position, amount, density)
+        add_density(model, table, _PARTS * active, row, position, amount, scratch, density)
         left_open = 0
         for i in range(active):
             best = 0
