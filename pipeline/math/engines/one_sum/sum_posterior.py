@@ -26,6 +26,7 @@ import numpy as np
 from suffice.pipeline.math.distributions.compiled_mixtures import FEWEST_CELLS, compiled_quantiles
 from suffice.pipeline.math.distributions.intervals import moments_between
 from suffice.pipeline.math.distributions.merged import FINE, Components, rough_quantiles
+from suffice.pipeline.math.engines.one_sum.compiled_blocks import can_compile, resolve_blocks
 from suffice.pipeline.math.engines.one_sum.nested_pairs import can_resolve, resolve_nested
 from suffice.pipeline.math.engines.one_sum.nodes import (
     LatentPairs,
@@ -36,6 +37,7 @@ from suffice.pipeline.math.engines.one_sum.nodes import (
     near_moments,
     resolve,
 )
+from suffice.pipeline.math.engines.one_sum.noisy_sum import GammaGamma
 from suffice.pipeline.math.engines.one_sum.tiles import tiles_of
 
 if TYPE_CHECKING:
@@ -227,8 +229,8 @@ class LatentSumPosterior:
         )
 
     def _compiled(self, levels: Floats, *, near: Floats | None = None, rough: bool = False) -> Floats | None:
-        """Quantiles by compiled loops; None where cells are few, or sums no counts."""
-        if not self.sums.is_sum:
+        """Quantiles by compiled loops; None where cells are few, or neither counts nor positive sums."""
+        if not (self.sums.is_sum or isinstance(self.sums.marginal, GammaGamma)):
             return None
         return compiled_quantiles(self.merged, self.update, levels, near=near, rough=rough)
 
@@ -303,10 +305,15 @@ def _of_blocks(sums: NoisySums, update: Update) -> tuple[NearMoments, Components
 
 
 def _of_many(sums: NoisySums, update: Update) -> tuple[NearMoments, Components] | None:
-    """Resolve many cells by compiled rules, and by blocks those that these do not settle; None of few."""
-    if sums.n_cells < FEWEST_CELLS or not can_resolve(sums, update):
+    """Resolve many cells by compiled loops, and by arrays those that these do not settle; None of few."""
+    if sums.n_cells < FEWEST_CELLS:
         return None
-    nested = resolve_nested(sums, update)
+    if can_resolve(sums, update):
+        nested = resolve_nested(sums, update)
+    elif can_compile(sums, update):
+        nested = resolve_blocks(sums, update)
+    else:
+        return None
     left = np.flatnonzero(~nested.settled)
     if not left.size:
         return nested.near, nested.merged
