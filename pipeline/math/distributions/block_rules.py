@@ -1,9 +1,9 @@
-"""Compiled judgement of blocks and rules for them, as in ``adaptive_blocks``, ``rule_sizes`` and ``quadrature``.
+"""Compiled blocks: their judgement and rules, as in ``adaptive_blocks``, ``rule_sizes`` and ``quadrature``.
 
 Symbols, formulas and constants are those of these modules.
 """
 
-# ruff: noqa: FBT001 - compiled loops know no keywords
+# ruff: noqa: FBT003, PLW3301 - compiled loops know no keywords, and two numbers at a time become vectors
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ _SPARSE, _DENSE = adaptive_blocks.SPARSE, adaptive_blocks.DENSE
 def tables() -> tuple[Floats, Floats, Floats, Floats]:
     """Return sizes that are allowed, rules of short sums, those of long ones, and rules of integrals.
 
-    Sizes are (2, n_rules, n_depths); nodes and weights by length (2, n_rules, SHORT + 1, POINTS), of 0, 1, ...;
-    coefficients of powers of (SHORT / length)^2 (2, n_rules, DEGREE + 1, POINTS), of nodes over half the length
-    from the middle and weights over the length; and those over -1..1 (2, n_rules, POINTS).
+    Sizes are (2, n_rules, n_depths); nodes and weights by length (2, n_rules, SHORT + 1, POINTS), of 0, 1 ...
+    Coefficients of powers of (SHORT / length)^2 are (2, n_rules, DEGREE + 1, POINTS), of nodes over half the
+    length from the middle, and of weights over the length; rules over -1..1 are (2, n_rules, POINTS).
     """
     rules = quadrature.FEWER
     sizes = np.stack(
@@ -66,7 +66,7 @@ def judge(
     count: int, values: Floats, left: Floats, right: Floats, of_rough: float, least: Floats, bound: Floats,
     size: Floats,
 ) -> None:  # fmt: skip
-    """From five values of each block: what a group has at least, what it can have at most there, and its size.
+    """From five values of a block: what a group has at least, what it can have at most there, and its size.
 
     The first values of all blocks come first.
     """

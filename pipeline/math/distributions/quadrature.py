@@ -136,7 +136,7 @@ def gauss_table(points: int) -> tuple[Floats, Floats]:
 
 
 def gauss_rules(lengths: Floats, points: int) -> tuple[Floats, Floats]:
-    """Nodes, from the middle, and weights (n_lengths, points) by (2), which knows lengths between integers."""
+    """Nodes, from the middle, and weights (n_lengths, points) by (2), of lengths between integers too."""
     degree = np.arange(1.0, points)
     # (2).
     square = degree**2 * (lengths[:, None] ** 2 - degree**2) / (4.0 * (4.0 * degree**2 - 1.0))

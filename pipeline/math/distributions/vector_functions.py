@@ -1,4 +1,4 @@
-r"""Compiled exponentials and logarithms without calls or branches: loops over them become vector instructions.
+r"""Compiled exponentials and logarithms without calls or branches: loops over them become vectors.
 
 Method. With x = 2^k m and m from :math:`\sqrt{1/2}` to :math:`\sqrt 2`, by their series,
 
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
 else:
 
     @intrinsic
-    def bits_of(_context, _x):
+    def bits_of(_context: Any, _x: Any) -> Any:
         """Return the bits of a number."""
         return types.int64(types.float64), _bitcast
 
     @intrinsic
-    def number_of(_context, _bits):
+    def number_of(_context: Any, _bits: Any) -> Any:
         """Return the number that has these bits."""
         return types.float64(types.int64), _bitcast
 

@@ -7,7 +7,7 @@ Machine code is kept beside this module while it stays as it is: whoever changes
 ``block_rules`` or ``vector_functions`` alone removes ``__pycache__``.
 """
 
-# ruff: noqa: C901, PLR0912, PLR0915, FBT001, FBT003 - compiled loops, which know no keywords
+# ruff: noqa: C901, PLR0912, PLR0915, FBT003 - compiled loops, which know no keywords
 
 from __future__ import annotations
 
@@ -254,9 +254,7 @@ def _given(
 
 
 @reordered
-def _add(
-    count: int, weight: Floats, mean: Floats, variance: Floats, centre: float, moments: Floats
-) -> None:
+def _add(count: int, weight: Floats, mean: Floats, variance: Floats, centre: float, moments: Floats) -> None:
     """Add weights and what they have of the moments about a centre."""
     whole, first, second = 0.0, 0.0, 0.0
     for i in range(count):

@@ -2,8 +2,8 @@
 
 Answers are those of ``nodes`` and ``merged`` but for rounding: which blocks there are, and what is merged,
 is decided by the same numbers. Where a width lies on the very edge between two points of the lattice of
-merging, as ratios of counts do, rounding decides: levels of quantiles differ by some 1e-5. A cell of very many
-blocks or pairs, or with next to no noise, is left to arrays.
+merging, as ratios of counts do, rounding decides: levels of quantiles differ by some 1e-5. A cell of very
+many blocks or pairs, or with next to no noise, is left to arrays.
 """
 
 from __future__ import annotations
@@ -104,9 +104,9 @@ def resolve_blocks(sums: NoisySums, update: Update, threads: int | None = None) 
         kernel.blocks_of_n(
             model, values[batch], reaches, rates, n_prior, edges[batch], MOMENT_NATS, sizes, many, of_n
         )
-        used = np.arange(kernel.MOST_OF_N) < many[:, None]
+        is_used = np.arange(kernel.MOST_OF_N) < many[:, None]
         cell = np.repeat(np.arange(size), np.maximum(many, 0))
-        left, right, sizes_of_n, depth, pole = (of_n[:, column][used] for column in range(5))
+        left, right, sizes_of_n, depth, pole = (of_n[:, column][is_used] for column in range(5))
         blocks = Blocks(
             row=cell, left=left, right=right, size=sizes_of_n, depth=depth, pole=pole, top=np.zeros(size)
         )
@@ -125,7 +125,8 @@ def resolve_blocks(sums: NoisySums, update: Update, threads: int | None = None) 
         )  # fmt: skip
         counts[batch][many < 0] = -1
         count = np.maximum(counts[batch], 0)
-        n, total, weight, scatter = merged[np.arange(kernel.MOST_MERGED) < count[:, None]].T.copy()
+        used = np.concatenate([rows[:number] for rows, number in zip(merged, count, strict=True)])
+        n, total, weight, scatter = used.T.copy()
         return Components(
             cell=np.repeat(np.arange(size), count), n=n, total=total, weight=weight, scatter=scatter
         )

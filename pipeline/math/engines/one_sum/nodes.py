@@ -420,7 +420,9 @@ def resolve(
     )
 
 
-def rows_of(sums: NoisySums, nats: float = MOMENT_NATS, *, evenly: bool = False) -> tuple[Cells, Floats, Floats]:
+def rows_of(
+    sums: NoisySums, nats: float = MOMENT_NATS, *, evenly: bool = False
+) -> tuple[Cells, Floats, Floats]:
     """Values of N that stand for all: cell, N and weight, each (n_rows,)."""
     low, high = sums.n_prior.support
     if low == high:

@@ -1,7 +1,7 @@
 r"""Compiled log weights of sums given N, as those of ``noisy_sum``, at many positions of many N at once.
 
 Model, formulas and symbols as in ``noisy_sum``. What depends on N alone is a column of a table of rows; a
-position has the number of its row. Loops over positions call nothing, so that they become vector instructions.
+position has the number of its row. Loops over positions call nothing, and become vector instructions.
 """
 
 # ruff: noqa: C901, PLR0912, PLR0915 - compiled loops, in which calls cost too much
@@ -172,12 +172,12 @@ def add_density(
 
 @vectorised
 def _typical(model: Floats, n: float) -> float:
-    a, b = model[FIRST], model[SECOND]
+    a, b, rows = float(model[FIRST]), float(model[SECOND]), float(model[SHAPE]) * n
     if model[FAMILY] == POISSON:
-        return math.floor(max(a - 1.0, 0.0) / b * n)
+        return float(math.floor(max(a - 1.0, 0.0) / b * n))
     if model[FAMILY] == NEGATIVE_BINOMIAL:
-        return math.floor(max(b - 1.0, 0.0) / (a + 1.0) * max(model[SHAPE] * n - 1.0, 0.0))
-    return b * model[SHAPE] * n / a / model[SHARE]
+        return float(math.floor(max(b - 1.0, 0.0) / (a + 1.0) * max(rows - 1.0, 0.0)))
+    return b * rows / a / float(model[SHARE])
 
 
 @vectorised
@@ -291,9 +291,7 @@ def profiles(
         for i in range(apart):
             more_work[0, i], more_row[i], more_work[3, i] = likeliest[i], int(best[i]), 0.0
         log_noise(model, rates, table, apart, more_row, more_work[0], more_work[1], more_work[4])
-        add_density(
-            model, table, apart, more_row, more_work[0], more_work[1], more_work[2], more_work[3]
-        )
+        add_density(model, table, apart, more_row, more_work[0], more_work[1], more_work[2], more_work[3])
         for i in range(apart):
             at = more_row[i]
             position[at], density[at], noise[at] = likeliest[i], more_work[3, i], more_work[4, i]
