@@ -430,9 +430,8 @@ def rows_of(
         return cells, np.full(len(cells), float(low)), np.ones(len(cells))
     columns = []
     # Sums over integers are kinked at integers, and would ripple if N were taken between them.
-    at_integers = sums.is_sum
-    blocks = blocks_of_n(sums, nats, at_integers=at_integers, evenly=evenly, approximate=True)
-    for cell, nodes, weights in nodes_of(blocks, is_sum=True, at_integers=at_integers):
+    blocks = blocks_of_n(sums, nats, at_integers=sums.is_sum, evenly=evenly, approximate=True)
+    for cell, nodes, weights in nodes_of(blocks, is_sum=True, at_integers=sums.is_sum):
         used = weights != 0.0
         node_cell = np.broadcast_to(cell[:, None], used.shape)
         columns.append((node_cell[used], nodes[used], weights[used]))
@@ -453,8 +452,7 @@ def blocks_of_n(
     What they are judged by is `approximate` for who sums over them; who draws rejects what it misses.
     """
     cells = np.arange(sums.n_cells)
-    low, high = (float(end) for end in sums.n_prior.support)
-    edges = edges_of_n(sums, low, high)
+    edges = edges_of_n(sums, *map(float, sums.n_prior.support))
     return divide_by_mass(
         lambda cell, n: sums.profile(np.repeat(cell, n.shape[1]), n.ravel()).reshape(n.shape),
         np.repeat(cells, edges.shape[1] - 1),
