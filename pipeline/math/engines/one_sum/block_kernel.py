@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 
     Integers = np.ndarray[Any, np.dtype[np.int64]]
 
-MOST_BLOCKS, MOST_NODES, MOST_ROWS, MOST_MERGED, MOST_OF_N = 1 << 14, 1 << 17, 1 << 12, 2500, 512
+MOST_BLOCKS, MOST_NODES, MOST_ROWS, MOST_MERGED, MOST_OF_N = 15_000, 130_000, 4_000, 2500, 500
 """Of a cell, beyond which it is left to arrays."""
 LEFT, RIGHT, SIZE, DEPTH, POLE = range(5)
 """Of a block."""
@@ -67,8 +67,10 @@ _HIGHEST = 600.0
 """As in ``nodes``."""
 _ROUNDING = 6755399441055744.0
 """A sum with 3 * 2^51 is rounded to an integer."""
-_AT_A_TIME, _CHUNK = 512, 1024
+_AT_A_TIME, _CHUNK = 500, 512
 """N at which profiles are worked out, and nodes that are weighed, at a time: they stay in a near cache."""
+_PLACES, _OF_MODES = 30_000, 5_200
+"""Room for positions. Powers of 2 would let all columns of a table compete for the same lines of a cache."""
 _NEGLIGIBLE, _PER_SPREAD, _PER_WIDTH, _PER_OCTAVE, _LEVELS, _POSITIONS = 5e-7, 24.0, 4.0, 3.0, 72, 2048.0
 """As in ``merged``."""
 _KEYS = 2 * 2048 + 1
@@ -171,10 +173,10 @@ def _blocks_of_n(
     nats: float, sizes: Floats, counts: Integers, out: Floats,
 ) -> None:  # fmt: skip
     """Blocks of N of every cell, as ``nodes.blocks_of_n``: left, right, size, depth, pole; -1 if too many."""
-    table, work = np.empty((KINKS + len(rates), _AT_A_TIME)), np.empty((12, 1 << 15))
-    rows, blocks = np.zeros((2, 1 << 12), np.int64), np.empty((2, 7, 1 << 12))
-    place_rows, kept_rows = np.empty(1 << 15, np.int64), np.empty(MOST_OF_N, np.int64)
-    more_rows, more_work = np.empty(10 * _AT_A_TIME, np.int64), np.empty((8, 10 * _AT_A_TIME))
+    table, work = np.empty((KINKS + len(rates), _AT_A_TIME)), np.empty((12, _PLACES))
+    rows, blocks = np.zeros((2, MOST_ROWS), np.int64), np.empty((2, 7, MOST_ROWS))
+    place_rows, kept_rows = np.empty(_PLACES, np.int64), np.empty(MOST_OF_N, np.int64)
+    more_rows, more_work = np.empty(_OF_MODES, np.int64), np.empty((8, _OF_MODES))
     state, at_integers = np.zeros(3), model[FAMILY] != GAMMA
     n, value = work[10], work[11]
     for cell in range(len(values)):
