@@ -10,6 +10,7 @@ before anything is timed. Successes are by nested rules, all others by the block
 from __future__ import annotations
 
 import argparse
+import importlib
 import statistics
 import time
 from typing import TYPE_CHECKING
@@ -21,7 +22,7 @@ from posteriors import cells_of
 
 from suffice.pipeline.ask.posterior.summaries import summarise
 from suffice.pipeline.math.distributions import compiled_mixtures, many_cells
-from suffice.pipeline.math.engines.one_sum import sum_posterior
+from suffice.pipeline.math.engines.one_sum import compiled_blocks, sum_posterior
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,6 +41,7 @@ def main() -> None:
     parser.add_argument("--turns", type=int, default=5)
     given = parser.parse_args()
     rng = np.random.default_rng()
+    importlib.import_module(compiled_blocks.KERNEL)
     print(versions())
     print("| family | epsilon | ms a cell by arrays | by loops | ratio |\n|---|---|---|---|---|")
     for family in given.families:

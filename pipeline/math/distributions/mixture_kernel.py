@@ -41,8 +41,8 @@ _ROUGHLY_LARGE = 0.75
 """Concentration from which on betas are nearly normal to a hundredth of a level, for rough quantiles."""
 _MOST_ROUNDS, _REACH, _RIGHT = 60, 12.0, 1e-4
 _LEAST = 1e-15
-_PACE = 0.5
-"""Of a standard deviation, by which a position moves about while its deviate moves by 1."""
+_PACE, _PER_DEVIATE = 0.5, 2.0
+"""Of a standard deviation, by which a position moves about while its deviate moves by 1; and over it."""
 
 
 @inner
@@ -199,7 +199,7 @@ def _quantile(
     wanted = _deviate(level)
     left, right, sd = about[0], about[1], about[3]
     position = min(max(start, left), right)
-    other, previous = position, 0.0
+    other, previous, local = position, 0.0, sd
     for turn in range(_MOST_ROUNDS):
         value = _deviate(below(line, parts, number, position, LARGE)) - wanted
         if value < 0.0:
@@ -214,12 +214,14 @@ def _quantile(
                 secant = position - value * (position - other) / (value - previous)
                 if left < secant < right:
                     following, usable = secant, True
+                    # Beside a narrow peak a long tail says nothing: there a deviate moves by 1 in this.
+                    local = min(sd, _PER_DEVIATE * (position - other) / (value - previous))
         following = min(max(following, left), right)
         step = abs(following - position)
         after = step
-        if usable and step < 0.03 * sd:
-            after = step * min(abs(position - other) / sd, 1.0)
-        if after <= _RIGHT * sd or right - left <= _RIGHT * sd:
+        if usable and step < 0.03 * local:
+            after = step * min(abs(position - other) / local, 1.0)
+        if after <= _RIGHT * local or right - left <= _RIGHT * local:
             # The last secant costs nothing more.
             return float(following if usable else position)
         other, previous, position = position, value, following

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     Update = Callable[[Floats, Floats], Distribution]
 
+KERNEL = "suffice.pipeline.math.engines.one_sum.block_kernel"
 _BATCH = 128
 _MOST_CONCENTRATION, _MOST_SUMS = 50.0, 16
 
@@ -84,7 +85,7 @@ def resolve_blocks(sums: NoisySums, update: Update, threads: int | None = None) 
     threads : int, optional
         As many as there are processors by default.
     """
-    kernel: Any = importlib.import_module("suffice.pipeline.math.engines.one_sum.block_kernel")
+    kernel: Any = importlib.import_module(KERNEL)
     model, linear = _model(sums), linear_update(update)
     if model is None or linear is None:
         raise TypeError(type(sums.marginal).__name__)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import os
+import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -10,10 +12,10 @@ import numpy as np
 import pytest
 
 from suffice.pipeline.math.distributions import quadrature
-from suffice.pipeline.math.distributions.compiled_mixtures import FEWEST_CELLS
+from suffice.pipeline.math.distributions.compiled_mixtures import FEWEST_CELLS, pays
 from suffice.pipeline.math.distributions.dirichlet import BetaDistribution
 from suffice.pipeline.math.distributions.gamma import GammaDistribution, InverseGammaDistribution
-from suffice.pipeline.math.engines.one_sum.compiled_blocks import can_compile, resolve_blocks
+from suffice.pipeline.math.engines.one_sum.compiled_blocks import KERNEL, can_compile, resolve_blocks
 from suffice.pipeline.math.engines.one_sum.noisy_sum import (
     BetaBinomial,
     BetaNegativeBinomial,
@@ -28,6 +30,7 @@ from suffice.pipeline.terms.released.noise_distribution import NoisyTotals
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from suffice.pipeline.math.distributions.distribution import Distribution
     from suffice.typing import Floats
@@ -123,6 +126,7 @@ def test_answers_are_those_of_arrays(
 
 def test_many_cells_have_the_posterior_of_few() -> None:
     """One cell contradicts the prior of N; in another the noise is next to none."""
+    importlib.import_module(KERNEL)
     sums, update = noisy(exponential(8.0, 8.0), 400.0, Reciprocal(10**9))
     steps = np.arange(float(FEWEST_CELLS))[:, None]
     values = np.rint(steps * [31.0, 900.0] - 500.0)
@@ -153,7 +157,7 @@ def test_threads_and_other_cells_change_no_digit() -> None:
 
 
 def test_cells_of_too_many_pairs_are_left_to_arrays(monkeypatch: pytest.MonkeyPatch) -> None:
-    kernel: Any = importlib.import_module("suffice.pipeline.math.engines.one_sum.block_kernel")
+    kernel: Any = importlib.import_module(KERNEL)
     sums, update = noisy(poisson(4.0, 1.0), 40.0, Reciprocal(10**12))
     monkeypatch.setattr(kernel, "MOST_MERGED", 60)
     settled = resolve_blocks(sums, update).settled
@@ -174,6 +178,28 @@ def test_what_loops_are_not_made_for_is_left_to_arrays() -> None:
     assert not can_compile(replace(sums, marginal=successes), update)
     inverse = InverseGammaDistribution(concentration=np.ones(4), scale=np.ones(4))
     assert not can_compile(sums, lambda _n, _total: inverse)
+
+
+def test_loops_pay_later_where_they_are_not_loaded_and_not_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fewest(module: str) -> list[int]:
+        return [cells for cells in (49, 50, 499, 500, 49_999, 50_000) if pays(module, cells)]
+
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
+    name = "loops_that_are_not_kept"
+    monkeypatch.delitem(sys.modules, name, raising=False)
+    source, kept = tmp_path / f"{name}.py", tmp_path / "__pycache__" / f"{name}.resolve-1.py311.nbi"
+    source.touch()
+    assert fewest(name) == [50_000]
+    kept.parent.mkdir(exist_ok=True)
+    kept.touch()
+    assert fewest(name) == [500, 49_999, 50_000]
+    os.utime(kept, (0.0, 0.0))
+    assert fewest(name) == [50_000]
+    importlib.import_module(name)
+    assert fewest(name) == [50, 499, 500, 49_999, 50_000]
 
 
 def test_rules_of_sums_are_those_of_the_tables() -> None:
