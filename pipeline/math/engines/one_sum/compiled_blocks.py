@@ -111,7 +111,8 @@ def resolve_blocks(sums: NoisySums, update: Update, threads: int | None = None) 
         blocks = Blocks(
             row=cell, left=left, right=right, size=sizes_of_n, depth=depth, pole=pole, top=np.zeros(size)
         )
-        columns = []
+        # Of no cell there may be blocks.
+        columns = [(cell[:0], left[:0], left[:0])]
         for of_cell, nodes, weights in nodes_of(blocks, is_sum=True, at_integers=sums.is_sum):
             kept = weights != 0.0
             columns.append((np.broadcast_to(of_cell[:, None], kept.shape)[kept], nodes[kept], weights[kept]))

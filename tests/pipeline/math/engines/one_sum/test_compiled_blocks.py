@@ -165,6 +165,8 @@ def test_cells_of_too_many_pairs_are_left_to_arrays(monkeypatch: pytest.MonkeyPa
     many = sums.take(np.resize(np.arange(sums.n_cells), FEWEST_CELLS))
     together, alone = LatentSumPosterior.of(many, update), LatentSumPosterior.of(sums, update)
     assert together.means[: sums.n_cells] == pytest.approx(alone.means, rel=ALIKE)
+    monkeypatch.setattr(kernel, "MOST_OF_N", 5)
+    assert not np.any(resolve_blocks(sums, update).settled)
 
 
 def test_what_loops_are_not_made_for_is_left_to_arrays() -> None:
