@@ -24,7 +24,7 @@ check: lint # lint, and the tests of what differs from origin/main; SINCE=HEAD~3
 	$(BIN)/python -m scripts.touched_tests $(SINCE)
 
 # Each process that finds no machine code beside the modules compiles all of it: here one does, for all.
-KERNELS := import suffice.pipeline.rows.chunk.partition, suffice.pipeline.rows.contribution.records, suffice.pipeline.math.engines.normal.node_kernel, suffice.pipeline.math.engines.one_sum.pair_kernel
+KERNELS := import suffice.pipeline.rows.chunk.partition, suffice.pipeline.rows.contribution.records, suffice.pipeline.math.engines.normal.node_kernel, suffice.pipeline.math.engines.one_sum.pair_kernel, suffice.pipeline.math.engines.one_sum.block_kernel
 
 # Three processes on two cores: servers and stalled workers let one wait for minutes.
 test: $(VENV)/installed-dev # what decides a commit, on two cores; SLOW=yes: the slow tests too, and which were slowest

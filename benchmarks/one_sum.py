@@ -1,15 +1,16 @@
-"""Time cells with one sum by nested rules beside blocks, in turns: moments and shortest 95 % intervals.
+"""Time cells with one sum by compiled loops beside arrays, in turns: moments and shortest 95 % intervals.
 
-    PYTHONPATH=tests python benchmarks/one_sum.py [--cells 512] [--turns 5]
+    PYTHONPATH=tests python benchmarks/one_sum.py [--cells 512] [--turns 5] [FAMILY ...]
 
 N is private and from 1 to a million, evenly over its logarithm. Times are processor seconds; code is compiled
-before anything is timed. How far both are from blocks thirty times as fine:
-docs/decisions/0166-pairs-by-nested-rules.md.
+before anything is timed. Successes are by nested rules, all others by the blocks of the arrays
+(docs/decisions/0166-pairs-by-nested-rules.md, 0172-compiled-blocks.md).
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib
 import statistics
 import time
 from typing import TYPE_CHECKING
@@ -21,27 +22,29 @@ from posteriors import cells_of
 
 from suffice.pipeline.ask.posterior.summaries import summarise
 from suffice.pipeline.math.distributions import compiled_mixtures, many_cells
-from suffice.pipeline.math.engines.one_sum import sum_posterior
+from suffice.pipeline.math.engines.one_sum import compiled_blocks, sum_posterior
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from suffice.pipeline.ask.posterior.posterior import Posterior
 
-FAMILIES = ("bernoulli", "binomial")
+FAMILIES = ("bernoulli", "binomial", "poisson", "geometric", "negative_binomial", "exponential")
 GOAL, GOAL_EPSILON, GOAL_CELLS = 0.1, "0.1", 10_000
 
 
 def main() -> None:
     """Print a line for each family and epsilon, and how long ten thousand cells take."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("families", nargs="*", metavar="FAMILY", default=FAMILIES)
     parser.add_argument("--cells", type=int, default=512)
     parser.add_argument("--turns", type=int, default=5)
     given = parser.parse_args()
     rng = np.random.default_rng()
+    importlib.import_module(compiled_blocks.KERNEL)
     print(versions())
-    print("| family | epsilon | ms a cell by blocks | by rules | ratio |\n|---|---|---|---|---|")
-    for family in FAMILIES:
+    print("| family | epsilon | ms a cell by arrays | by loops | ratio |\n|---|---|---|---|---|")
+    for family in given.families:
         for epsilon in ("1", "0.1"):
             posterior = cells_of(family, given.cells, epsilon, None, rng)
             taken: dict[bool, list[float]] = {False: [], True: []}

@@ -64,20 +64,20 @@ if TYPE_CHECKING:
 NATS = 25.0
 """How far below its group's highest weight a block may lie before it is left out: e^-25 is 1.4e-11."""
 
-_QUARTERS = np.array([0.0, 0.25, 0.5, 0.75, 1.0])
+QUARTERS = np.array([0.0, 0.25, 0.5, 0.75, 1.0])
 _ROUGH = 0.4
 """Nats by which the second and fourth location may miss the parabola through the others."""
 _BEND = 6.0
 """Nats by which the middle may be above or below the middle of the ends."""
-_OF_ROUGH = 40.0
+OF_ROUGH = 40.0
 """Nats of a straight rise that count as much as a roughness of one."""
-_OF_ROUGH_IF_APPROXIMATE, _MARGIN = 400.0, 3.0
+OF_ROUGH_IF_APPROXIMATE, MARGIN = 400.0, 3.0
 """The same where log weights are approximate; nats by which blocks are then taken for more than they are."""
-_RATIO = 10.0
+RATIO = 10.0
 """Of the ends of a block that is as long as allowed, counted from the nearest pole."""
-_SPARSE = 6.0
+SPARSE = 6.0
 """Nats below the mode beyond which a block's nodes may be fewer than it takes for a distribution:"""
-_DENSE = 8
+DENSE = 8
 _MOST_ROUNDS = 200
 SLICE = 1 << 14
 """Blocks worked out at a time: their numbers stay in a processor's nearest caches."""
@@ -206,7 +206,7 @@ def divide_by_mass(
     weights are `approximate`, what is summed may be rougher than they are, and blocks have to be smoother.
     """
     share = 0.0 if evenly else 1.0
-    of_rough, margin = (_OF_ROUGH_IF_APPROXIMATE, _MARGIN) if approximate else (_OF_ROUGH, 0.0)
+    of_rough, margin = (OF_ROUGH_IF_APPROXIMATE, MARGIN) if approximate else (OF_ROUGH, 0.0)
 
     def judge(value: Floats, length: Floats) -> tuple[Floats, Floats, Floats]:
         most, least, bend, rough, highest = _shape(value)
@@ -242,8 +242,8 @@ def nodes_of(
     for position in range(len(quadrature.FEWER) - 2, -1, -1):
         points = quadrature.FEWER[position]
         enough = _is_enough(points, blocks, at_integers=at_integers)
-        if points < _DENSE:
-            enough &= blocks.depth > _SPARSE
+        if points < DENSE:
+            enough &= blocks.depth > SPARSE
         if is_sum:
             enough |= blocks.length <= points
         chosen[enough] = position
@@ -298,7 +298,7 @@ def _divide(
         least, bound, size = np.empty((3, len(row)))
         for start in range(0, len(row), SLICE):
             in_slice = slice(start, start + SLICE)
-            positions = left[in_slice, None] + (last - left)[in_slice, None] * _QUARTERS
+            positions = left[in_slice, None] + (last - left)[in_slice, None] * QUARTERS
             least[in_slice], bound[in_slice], size[in_slice] = judge(
                 evaluate(row[in_slice], positions), length[in_slice]
             )
@@ -306,7 +306,7 @@ def _divide(
         np.maximum.at(top, group[row], least)
         # (4): s, and log rho_s.
         part = np.minimum(length / limit, 1.0)
-        pole = 2.0 * np.arctanh(1.0 / np.sqrt(1.0 + (_RATIO - 1.0) * np.maximum(part, 1e-9)))
+        pole = 2.0 * np.arctanh(1.0 / np.sqrt(1.0 + (RATIO - 1.0) * np.maximum(part, 1e-9)))
         # Both bounds together: a block cannot hold more than this far below its group.
         depth = top[group[row]] - bound
         blocks = Blocks(row=row, left=left, right=right, size=size, pole=pole, depth=depth, top=top)

@@ -16,8 +16,16 @@ if TYPE_CHECKING:
     def inner(function: Function) -> Function:
         """Compile for what a function is called with, by other loops."""
 
+    def vectorised(function: Function) -> Function:
+        """Compile as ``inner`` does, but with products and sums in one rounding."""
+
+    def reordered(function: Function) -> Function:
+        """Compile sums whose terms may be added in another order, always the same one: by vectors."""
+
 else:
     inner = numba.njit(nogil=True, error_model="numpy")
+    vectorised = numba.njit(nogil=True, error_model="numpy", fastmath={"contract"})
+    reordered = numba.njit(nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz"})
 
 _OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
 

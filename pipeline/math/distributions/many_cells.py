@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import functools
 import importlib.util
+import os
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from suffice.pipeline.cluster.processors import processors
@@ -19,6 +21,20 @@ Result = TypeVar("Result")
 def is_compiled() -> bool:
     """Whether there is what compiles loops."""
     return importlib.util.find_spec("numba") is not None
+
+
+def is_kept(module: str) -> bool:
+    """Whether machine code of a module's loops is on disk, and no older than the module."""
+    spec = importlib.util.find_spec(module)
+    if spec is None or spec.origin is None:
+        return False
+    source = Path(spec.origin)
+    index = f"{source.stem}.*.nbi"
+    # Where numba keeps it: beside the module, or where the environment says, in a folder for each of ours.
+    kept = list((source.parent / "__pycache__").glob(index))
+    if folder := os.environ.get("NUMBA_CACHE_DIR"):
+        kept = list(Path(folder).glob(f"*/{index}"))
+    return any(path.stat().st_mtime >= source.stat().st_mtime for path in kept)
 
 
 def on_threads(

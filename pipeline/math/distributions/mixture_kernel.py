@@ -4,6 +4,9 @@ Merging, coordinates and approximations are those of ``merged``, ``dirichlet`` a
 :math:`\delta = -\log(1 / F - 1)` in place of normal deviates, rough quantiles come from a table of the
 distribution function of a mixture that is merged much coarser, and exact ones by secants within a bracket.
 
+Machine code is kept beside this module while it stays as it is: whoever changes ``mixture_functions`` or
+``vector_functions`` alone removes ``__pycache__``.
+
 Symbols:
 
 - x: ``position`` on the line, a logit or a logarithm; a, b: ``first`` and ``second``
@@ -20,14 +23,13 @@ import numpy as np
 from numba import types
 
 from suffice.pipeline.math.distributions.machine_code import compiled, inner, read, written
+from suffice.pipeline.math.distributions.mixture_functions import BETA, LARGE, below, constant_of
 
 if TYPE_CHECKING:
     from suffice.typing import Floats
 
     Integers = np.ndarray[Any, np.dtype[np.int64]]
 
-BETA, GAMMA = range(2)
-"""Distributions of the parameter: ``update`` has both natural parameters as linear functions of N and S."""
 LEVELS, POSITIONS = 96, 2048.0
 NEGLIGIBLE, _NEXT_TO_NOTHING = 2e-6, 2e-5
 _LEFT_OUT = 1e-3
@@ -35,19 +37,12 @@ _LEFT_OUT = 1e-3
 _PER_SPREAD, _PER_WIDTH, _PER_OCTAVE = 24.0, 4.0, 3.0
 _ROUGHLY = 0.3
 """As in ``merged``."""
-_LARGE, _ROUGHLY_LARGE = 4.0, 0.75
-"""Concentrations from which on betas are nearly normal; to a hundredth of a level, for rough quantiles."""
-_ROOT_HALF = math.sqrt(0.5)
-_NEAR = 1e-3
-_FAR = 25.0
-"""Half a deviance from which on a part is all on one side."""
-_MANY = 1e7
-"""Pseudo-counts from which on deviances are no differences of large numbers."""
-_ROUNDS, _TINY, _CLOSE = 3000, 1e-300, 1e-13
+_ROUGHLY_LARGE = 0.75
+"""Concentration from which on betas are nearly normal to a hundredth of a level, for rough quantiles."""
 _MOST_ROUNDS, _REACH, _RIGHT = 60, 12.0, 1e-4
 _LEAST = 1e-15
-_PACE = 0.5
-"""Of a standard deviation, by which a position moves about while its deviate moves by 1."""
+_PACE, _PER_DEVIATE = 0.5, 2.0
+"""Of a standard deviation, by which a position moves about while its deviate moves by 1; and over it."""
 
 
 @inner
@@ -167,137 +162,6 @@ def merge(
 
 
 @inner
-def _normal(x: float) -> float:
-    return 0.5 * math.erfc(-x * _ROOT_HALF)
-
-
-@inner
-def _excess(x: float) -> float:
-    """As ``distribution.excess``."""
-    if abs(x) <= 1e-4:
-        return x * x * (0.5 - x / 3.0)
-    return x - math.log1p(max(x, -1.0))
-
-
-@inner
-def _incomplete_gamma(a: float, x: float) -> float:
-    """P(a, x): DLMF 8.7.1 below a + 1, and the continued fraction 8.9.2 of Q from there on."""
-    if x <= 0.0:
-        return 0.0
-    front = math.exp(a * math.log(x) - x - math.lgamma(a))
-    if x < a + 1.0:
-        term = 1.0 / a
-        total, k = term, a
-        for _ in range(_ROUNDS):
-            k += 1.0
-            term *= x / k
-            total += term
-            if term < total * _CLOSE:
-                break
-        return front * total
-    # Lentz's method.
-    b = x + 1.0 - a
-    c, d = 1.0 / _TINY, 1.0 / b
-    h = d
-    for i in range(1, _ROUNDS):
-        numerator = -i * (i - a)
-        b += 2.0
-        d = numerator * d + b
-        d = 1.0 / (d if abs(d) > _TINY else _TINY)
-        c = b + numerator / c
-        c = c if abs(c) > _TINY else _TINY
-        h *= d * c
-        if abs(d * c - 1.0) < _CLOSE:
-            break
-    return 1.0 - front * h
-
-
-@inner
-def _root(deviance: float, gap: float, scale: float) -> float:
-    """Root of a deviance over the gap that it is of; next to no gap it is not known from a difference."""
-    return 1.0 / scale if abs(gap) < _NEAR * scale else math.sqrt(max(deviance, 0.0)) / abs(gap)
-
-
-@inner
-def constant_of(line: int, a: float, b: float, large: float) -> float:
-    """What of a distribution function depends on no position; of a beta that is raised, see ``_beta_cdf``."""
-    if line == BETA:
-        while a < large:
-            a += 1.0
-        while b < large:
-            b += 1.0
-        s, t = a - 0.5, b - 0.5
-        return s * math.log(s / (s + t)) + t * math.log(t / (s + t))
-    s = max(a, _LARGE) - 0.5
-    return s * (math.log(s) - math.log(b))
-
-
-@inner
-def _beta_cdf(
-    a: float, b: float, constant: float, log_beta: float, p: float, q: float, log_p: float, log_q: float,
-    large: float,
-) -> float:  # fmt: skip
-    """As ``dirichlet.beta_cdf``, to 1e-4, where both are large; to there by DLMF 8.17.20 and 8.17.21."""
-    added = 0.0
-    if a < large or b < large:
-        term = math.exp(a * log_p + b * log_q - log_beta) / a
-        while a < large:
-            added += term
-            term *= (a + b) / (a + 1.0) * p
-            a += 1.0
-        term *= a / b
-        while b < large:
-            added -= term
-            term *= (a + b) / (b + 1.0) * q
-            b += 1.0
-    n, s, t = a + b - 1.0, a - 0.5, b - 0.5
-    gap = s * q - t * p
-    half = constant - s * log_p - t * log_q
-    if half > _FAR:
-        return added if gap > 0.0 else 1.0 + added
-    scale = math.sqrt(n * p * q)
-    if n >= _MANY:
-        half = s * _excess(-gap / s) + t * _excess(gap / t)
-    deviance = 2.0 * half / (1.0 + 1.0 / (6.0 * n))
-    d = a - 1.0 / 3.0 - (n + 1.0 / 3.0) * p + 0.02 * (q / a - p / b + (q - 0.5) / (n + 1.0))
-    return added + _normal(-d * _root(deviance, gap, scale))
-
-
-@inner
-def _gamma_cdf(a: float, constant: float, x: float, position: float) -> float:
-    """As ``gamma.gamma_cdf``."""
-    if a < _LARGE:
-        return _incomplete_gamma(a, x)
-    s = a - 0.5
-    gap = x - s
-    half = gap + constant - s * position if s < _MANY else s * _excess(gap / s)
-    d = x - a + 1.0 / 3.0 - 0.02 / a
-    return _normal(d * _root(2.0 * half, gap, math.sqrt(s)))
-
-
-@inner
-def below(line: int, parts: Floats, number: int, position: float, large: float) -> float:
-    """Distribution function of a mixture of parts: weight, a, b, ``constant_of`` and log B(a, b)."""
-    total = 0.0
-    if line == BETA:
-        odds = math.exp(-abs(position))
-        larger, smaller = 1.0 / (1.0 + odds), odds / (1.0 + odds)
-        log_larger = -math.log1p(odds)
-        log_smaller = log_larger - abs(position)
-        p, q = (larger, smaller) if position > 0.0 else (smaller, larger)
-        log_p, log_q = (log_larger, log_smaller) if position > 0.0 else (log_smaller, log_larger)
-        for i in range(number):
-            total += parts[i, 0] * _beta_cdf(
-                parts[i, 1], parts[i, 2], parts[i, 3], parts[i, 4], p, q, log_p, log_q, large
-            )
-        return total
-    factor = math.exp(position)
-    for i in range(number):
-        total += parts[i, 0] * _gamma_cdf(parts[i, 1], parts[i, 3], parts[i, 2] * factor, position)
-    return total
-
-
-@inner
 def _deviate(level: float) -> float:
     level = min(max(level, _LEAST), 1.0 - _LEAST)
     return math.log(level / (1.0 - level))
@@ -313,11 +177,11 @@ def set_parts(
         first, second = coordinates(update, merged[i, 0], merged[i, 1])
         width = width_squared(line, first, second)
         kept = 1.0 / (1.0 + merged[i, 3] / width)
-        parts[i, 0], parts[i, 1], parts[i, 2] = merged[i, 2], kept * first, kept * second
-        parts[i, 3] = constant_of(line, parts[i, 1], parts[i, 2], large)
-        if line == BETA and min(parts[i, 1], parts[i, 2]) < large:
-            a, b = parts[i, 1], parts[i, 2]
-            parts[i, 4] = math.lgamma(a) + math.lgamma(b) - math.lgamma(a + b)
+        parts[0, i], parts[1, i], parts[2, i] = merged[i, 2], kept * first, kept * second
+        parts[3, i] = constant_of(line, parts[1, i], parts[2, i], large)
+        if line == BETA and min(parts[1, i], parts[2, i]) < large:
+            a, b = parts[1, i], parts[2, i]
+            parts[4, i] = math.lgamma(a) + math.lgamma(b) - math.lgamma(a + b)
         centre, width = math.log(first / second), width + merged[i, 3]
         low = min(low, centre - _REACH * math.sqrt(width))
         high = max(high, centre + _REACH * math.sqrt(width))
@@ -335,9 +199,9 @@ def _quantile(
     wanted = _deviate(level)
     left, right, sd = about[0], about[1], about[3]
     position = min(max(start, left), right)
-    other, previous = position, 0.0
+    other, previous, local = position, 0.0, sd
     for turn in range(_MOST_ROUNDS):
-        value = _deviate(below(line, parts, number, position, _LARGE)) - wanted
+        value = _deviate(below(line, parts, number, position, LARGE)) - wanted
         if value < 0.0:
             left = position
         else:
@@ -350,12 +214,14 @@ def _quantile(
                 secant = position - value * (position - other) / (value - previous)
                 if left < secant < right:
                     following, usable = secant, True
+                    # Beside a narrow peak a long tail says nothing: there a deviate moves by 1 in this.
+                    local = min(sd, _PER_DEVIATE * (position - other) / (value - previous))
         following = min(max(following, left), right)
         step = abs(following - position)
         after = step
-        if usable and step < 0.03 * sd:
-            after = step * min(abs(position - other) / sd, 1.0)
-        if after <= _RIGHT * sd or right - left <= _RIGHT * sd:
+        if usable and step < 0.03 * local:
+            after = step * min(abs(position - other) / local, 1.0)
+        if after <= _RIGHT * local or right - left <= _RIGHT * local:
             # The last secant costs nothing more.
             return float(following if usable else position)
         other, previous, position = position, value, following
@@ -374,7 +240,7 @@ def _quantiles(
     longest = 1
     for cell in range(len(levels)):
         longest = max(longest, ends[cell + 1] - ends[cell])
-    parts, coarse = np.empty((longest, 5)), np.empty((longest, 6))
+    parts, coarse = np.empty((6, longest)), np.empty((longest, 6))
     pairs = np.empty((longest, 6))
     keys, table = np.empty((longest, 2), np.int64), np.empty(1 << 16, np.int64)
     about = np.empty(4)
@@ -423,7 +289,7 @@ def _quantiles(
                 out[cell, k] = _interpolated(known, knots, size, _deviate(levels[cell, k]))
             if rough:
                 continue
-        set_parts(of_cell, number, line, update, parts, about, _LARGE)
+        set_parts(of_cell, number, line, update, parts, about, LARGE)
         for k in range(n_levels):
             start = near[cell, k] if has_near else out[cell, k]
             out[cell, k] = _quantile(line, parts, number, about, levels[cell, k], start, _PACE * about[3])

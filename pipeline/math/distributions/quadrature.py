@@ -71,14 +71,14 @@ _NEGLIGIBLE = 1e-12
 
 def integral_rule(left: Floats, right: Floats, points: int = POINTS) -> tuple[Floats, Floats]:
     """Nodes and weights (n_blocks, points) of integrals from left to right."""
-    nodes, weights = _gauss(points)
+    nodes, weights = gauss(points)
     # The affine map of -1..1 to left..right.
     half = (right - left)[:, None] / 2.0
     return (left + right)[:, None] / 2.0 + half * nodes, half * weights
 
 
 @cache
-def _gauss(points: int) -> tuple[Floats, Floats]:
+def gauss(points: int) -> tuple[Floats, Floats]:
     """Nodes and weights on -1..1, worked out once."""
     nodes, weights = np.polynomial.legendre.leggauss(points)
     return nodes, weights
@@ -96,7 +96,7 @@ def interpolate(values: Floats, share: Floats) -> Floats:
 @cache
 def _to_legendre(points: int) -> Floats:
     """Coefficients of Legendre polynomials from values at the nodes, (points, points)."""
-    nodes, _ = _gauss(points)
+    nodes, _ = gauss(points)
     basis = np.polynomial.legendre.legvander(nodes, points - 1)
     return np.asarray(np.linalg.inv(basis), dtype=np.float64)
 
@@ -115,7 +115,7 @@ def sum_rule(
         Take integers for nodes.
     """
     length = right - left
-    table_nodes, table_weights = _integer_table(points) if at_integers else _gauss_table(points)
+    table_nodes, table_weights = _integer_table(points) if at_integers else gauss_table(points)
     index = np.minimum(length, LONGEST).astype(np.int64)
     nodes, weights = table_nodes[index], table_weights[index]
     long = length > LONGEST
@@ -126,10 +126,17 @@ def sum_rule(
 
 
 @cache
-def _gauss_table(points: int) -> tuple[Floats, Floats]:
+def gauss_table(points: int) -> tuple[Floats, Floats]:
     """Gauss rules of 0..length - 1 by length, from the recurrence of the discrete Chebyshev polynomials."""
     nodes, weights = _short_rules(points)
     lengths = np.arange(points + 1.0, LONGEST + 1.0)
+    from_middle, weights[points + 1 :] = gauss_rules(lengths, points)
+    nodes[points + 1 :] = from_middle + (lengths[:, None] - 1.0) / 2.0
+    return nodes, weights
+
+
+def gauss_rules(lengths: Floats, points: int) -> tuple[Floats, Floats]:
+    """Nodes, from the middle, and weights (n_lengths, points) by (2), of lengths between integers too."""
     degree = np.arange(1.0, points)
     # (2).
     square = degree**2 * (lengths[:, None] ** 2 - degree**2) / (4.0 * (4.0 * degree**2 - 1.0))
@@ -138,15 +145,13 @@ def _gauss_table(points: int) -> tuple[Floats, Floats]:
     matrix[:, position, position + 1] = matrix[:, position + 1, position] = np.sqrt(square)
     # Golub and Welsch: eigenvalues are nodes, first entries of eigenvectors roots of weights.
     values, vectors = np.linalg.eigh(matrix)
-    nodes[points + 1 :] = values + (lengths[:, None] - 1.0) / 2.0
-    weights[points + 1 :] = lengths[:, None] * vectors[:, 0, :] ** 2
-    return nodes, weights
+    return values, lengths[:, None] * vectors[:, 0, :] ** 2
 
 
 def _long_gauss_rule(length: Floats, points: int) -> tuple[Floats, Floats]:
     """Nodes and weights in units of the block are smooth in one over the square of its length."""
-    gauss_nodes, gauss_weights = _gauss_table(points)
-    limit_nodes, limit_weights = _gauss(points)
+    gauss_nodes, gauss_weights = gauss_table(points)
+    limit_nodes, limit_weights = gauss(points)
     # (2) times 4 / N^2 is k^2 (1 - k^2 / N^2) / (4 k^2 - 1): its rules are functions of 1 / N^2, and at 0
     # that of the integral.
     near = (LONGEST / length[:, None]) ** 2

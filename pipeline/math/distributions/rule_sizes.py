@@ -33,11 +33,11 @@ from suffice.pipeline.math.distributions.quadrature import integral_rule, sum_ru
 if TYPE_CHECKING:
     from suffice.typing import Floats
 
-_TOLERABLE, _POWER = 5e-9, 0.8
+TOLERABLE, POWER = 5e-9, 0.8
 """Error of a block's mass over that of its group, and the power by which it falls with their ratio."""
-_DEPTHS = np.arange(-20.0, 41.0)
+DEPTHS = np.arange(-20.0, 41.0)
 _SIZES = np.arange(0.0, 60.25, 0.25)
-_LENGTHS = np.array([24.0, 27.0, 33.0, 40.0])
+LENGTHS = np.array([24.0, 27.0, 33.0, 40.0])
 
 
 def largest_size(
@@ -60,29 +60,29 @@ def largest_size(
         As in ``sum_rule``.
     """
     # log epsilon may be as high as log tolerance + .8 delta.
-    depth = _POWER * depth
-    wanted = depth + np.log(_TOLERABLE)
+    depth = POWER * depth
+    wanted = depth + np.log(TOLERABLE)
     # rho^(-2 n) has to be below that as well.
     size = np.where(2.0 * points * pole + wanted >= 0.0, _looked_up(points, depth, at_integers=False), -1.0)
     if at_integers:
         # The longer the block, the nearer are its integers to the nodes of Gauss and Legendre; errors of
         # short blocks are the largest of several lengths.
-        near = np.log(10.0 * np.maximum(length / _LENGTHS[-1], 1.0))
+        near = np.log(10.0 * np.maximum(length / LENGTHS[-1], 1.0))
         near_nodes = _looked_up(points, depth + near, at_integers=True)
         size = np.minimum(size, np.where(points * pole + wanted + near >= 0.0, near_nodes, -1.0))
     return size
 
 
 def _looked_up(points: int, depth: Floats, *, at_integers: bool) -> Floats:
-    table = _largest_sizes(points, at_integers=at_integers)
-    step: Floats = table[(np.clip(depth, _DEPTHS[0], _DEPTHS[-1]) - _DEPTHS[0]).astype(np.int64)]
+    table = largest_sizes(points, at_integers=at_integers)
+    step: Floats = table[(np.clip(depth, DEPTHS[0], DEPTHS[-1]) - DEPTHS[0]).astype(np.int64)]
     return step
 
 
 @cache
-def _largest_sizes(points: int, *, at_integers: bool) -> Floats:
+def largest_sizes(points: int, *, at_integers: bool) -> Floats:
     """Sizes that are allowed by depth, in nats."""
-    tolerable = _TOLERABLE * np.exp(_DEPTHS)
+    tolerable = TOLERABLE * np.exp(DEPTHS)
     sizes: Floats = _SIZES[np.searchsorted(_errors(points, at_integers), tolerable) - 1]
     return sizes
 
@@ -90,7 +90,7 @@ def _largest_sizes(points: int, *, at_integers: bool) -> Floats:
 def _errors(points: int, at_integers: bool) -> Floats:
     """Largest error so far, for log weights that fall straight by ``_SIZES``, relative to the highest."""
     if at_integers:
-        lengths = _LENGTHS[points < _LENGTHS]
+        lengths = LENGTHS[points < LENGTHS]
         nodes, weights = sum_rule(np.zeros_like(lengths), lengths, points, at_integers=True)
         slopes = _SIZES[:, None] / (lengths - 1.0)
         integrals = np.sum(weights * np.exp(-slopes[:, :, None] * nodes), axis=2)

@@ -14,6 +14,7 @@ latent statistic, and the prior      engine                                  err
 ==================================== ======================================= ============================
 one sum, conjugate                   ``one_sum.sum_posterior``               1e-6 sd; quantiles 1e-3
 the same, of many counts of true     ``one_sum.nested_pairs``                1e-3 sd; quantiles 6e-3
+the same, of many other sums         ``one_sum.compiled_blocks``             as ``sum_posterior``
 one sum of clipped records           ``clipped_counts``                      1e-6 sd
 a mean and a variance, conjugate     ``normal.moment_posterior``             0.002 sd; of the sd 0.5 %
 the same, of many cells              ``normal.nested_rule``                  stated by cell, to 0.008 sd

@@ -338,7 +338,7 @@ class SpreadGammaGamma:
 
 BATCH = 256
 """Cells resolved at a time: their numbers fit into a processor's cache."""
-_NATS = 22.0
+MOMENT_NATS = 22.0
 """The same as ``NATS`` where moments are all that is asked for: means lose some 1e-8 standard deviations,
 these some 1e-6 of themselves where tails are heavy."""
 _LEAST = 1e-290
@@ -383,7 +383,7 @@ def resolve(
     """
     cells = sums.n_cells
     if nats is None:
-        nats = NATS if evenly else _NATS
+        nats = NATS if evenly else MOMENT_NATS
     # (1): first the rule over N, then for each of its nodes the rule over S.
     cell, n, weight = rows_of(sums, nats, evenly=evenly)
     blocks = blocks_of(sums, cell, n, weight, nats, evenly=evenly, finer=finer)
@@ -420,7 +420,9 @@ def resolve(
     )
 
 
-def rows_of(sums: NoisySums, nats: float = _NATS, *, evenly: bool = False) -> tuple[Cells, Floats, Floats]:
+def rows_of(
+    sums: NoisySums, nats: float = MOMENT_NATS, *, evenly: bool = False
+) -> tuple[Cells, Floats, Floats]:
     """Values of N that stand for all: cell, N and weight, each (n_rows,)."""
     low, high = sums.n_prior.support
     if low == high:
@@ -428,9 +430,8 @@ def rows_of(sums: NoisySums, nats: float = _NATS, *, evenly: bool = False) -> tu
         return cells, np.full(len(cells), float(low)), np.ones(len(cells))
     columns = []
     # Sums over integers are kinked at integers, and would ripple if N were taken between them.
-    at_integers = sums.is_sum
-    blocks = blocks_of_n(sums, nats, at_integers=at_integers, evenly=evenly, approximate=True)
-    for cell, nodes, weights in nodes_of(blocks, is_sum=True, at_integers=at_integers):
+    blocks = blocks_of_n(sums, nats, at_integers=sums.is_sum, evenly=evenly, approximate=True)
+    for cell, nodes, weights in nodes_of(blocks, is_sum=True, at_integers=sums.is_sum):
         used = weights != 0.0
         node_cell = np.broadcast_to(cell[:, None], used.shape)
         columns.append((node_cell[used], nodes[used], weights[used]))
@@ -451,8 +452,7 @@ def blocks_of_n(
     What they are judged by is `approximate` for who sums over them; who draws rejects what it misses.
     """
     cells = np.arange(sums.n_cells)
-    low, high = (float(end) for end in sums.n_prior.support)
-    edges = _edges_of_n(sums, low, high)
+    edges = edges_of_n(sums, *map(float, sums.n_prior.support))
     return divide_by_mass(
         lambda cell, n: sums.profile(np.repeat(cell, n.shape[1]), n.ravel()).reshape(n.shape),
         np.repeat(cells, edges.shape[1] - 1),
@@ -468,7 +468,7 @@ def blocks_of_n(
     )
 
 
-def _edges_of_n(sums: NoisySums, low: float, high: float) -> Floats:
+def edges_of_n(sums: NoisySums, low: float, high: float) -> Floats:
     """Edges (n_cells, n_edges) of blocks of N: every second octave, kinks, the noise's scale."""
     octaves = np.concatenate([np.arange(2.0), _OCTAVES])
     edges = np.broadcast_to(octaves, (sums.n_cells, len(octaves)))
@@ -505,7 +505,7 @@ def blocks_of(
     cell: Cells,
     n: Floats,
     weight: Floats,
-    nats: float = _NATS,
+    nats: float = MOMENT_NATS,
     *,
     evenly: bool = False,
     finer: int = 1,

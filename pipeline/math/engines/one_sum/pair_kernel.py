@@ -31,8 +31,8 @@ import numpy as np
 from numba import types
 
 from suffice.pipeline.math.distributions.machine_code import compiled, inner, written
+from suffice.pipeline.math.distributions.mixture_functions import BETA
 from suffice.pipeline.math.distributions.mixture_kernel import (
-    BETA,
     NEGLIGIBLE,
     coordinates,
     mean_and_variance,

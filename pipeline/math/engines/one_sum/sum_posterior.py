@@ -8,9 +8,10 @@ Model and symbols as in ``noisy_sum``; the mixture (1) is that of ``nodes``:
 Moments are sums over all nodes i, mostly right to 1e-6 sd (docs/decisions/0016); quantiles are of merged
 components. Over 800 random cells of five families, beside blocks refined in N and S, means were off by at
 most 1.7e-4 sd, sds by 1.1e-4, log evidence by 9e-5 and levels of quantiles by .022. From ``FEWEST_CELLS``
-cells on, pairs of successes are by ``nested_pairs``, by rules that are compared, and quantiles of counts
-by compiled loops, where numba is installed. Under design effects d only the likelihood in p(theta | N, S) has
-the power 1 / d: W stays as it is, and N and S count as N / d and S / d.
+cells on, where numba is installed, pairs of successes are by ``nested_pairs``, by rules that are compared;
+where it pays, those of most other sums by ``compiled_blocks``, the same blocks, and quantiles by loops. Under
+design effects d only the likelihood in p(theta | N, S) has the power 1 / d: W stays as it is, and N and S
+count as N / d and S / d.
 
 Draws rest on no quadrature; see ``tiles``.
 """
@@ -23,9 +24,10 @@ from typing import TYPE_CHECKING, Self, TypeAlias, cast
 
 import numpy as np
 
-from suffice.pipeline.math.distributions.compiled_mixtures import FEWEST_CELLS, compiled_quantiles
+from suffice.pipeline.math.distributions.compiled_mixtures import FEWEST_CELLS, compiled_quantiles, pays
 from suffice.pipeline.math.distributions.intervals import moments_between
 from suffice.pipeline.math.distributions.merged import FINE, Components, rough_quantiles
+from suffice.pipeline.math.engines.one_sum.compiled_blocks import KERNEL, can_compile, resolve_blocks
 from suffice.pipeline.math.engines.one_sum.nested_pairs import can_resolve, resolve_nested
 from suffice.pipeline.math.engines.one_sum.nodes import (
     LatentPairs,
@@ -36,6 +38,7 @@ from suffice.pipeline.math.engines.one_sum.nodes import (
     near_moments,
     resolve,
 )
+from suffice.pipeline.math.engines.one_sum.noisy_sum import GammaGamma
 from suffice.pipeline.math.engines.one_sum.tiles import tiles_of
 
 if TYPE_CHECKING:
@@ -227,8 +230,8 @@ class LatentSumPosterior:
         )
 
     def _compiled(self, levels: Floats, *, near: Floats | None = None, rough: bool = False) -> Floats | None:
-        """Quantiles by compiled loops; None where cells are few, or sums no counts."""
-        if not self.sums.is_sum:
+        """Quantiles by compiled loops; None where cells are few, or neither counts nor positive sums."""
+        if not (self.sums.is_sum or isinstance(self.sums.marginal, GammaGamma)):
             return None
         return compiled_quantiles(self.merged, self.update, levels, near=near, rough=rough)
 
@@ -303,10 +306,15 @@ def _of_blocks(sums: NoisySums, update: Update) -> tuple[NearMoments, Components
 
 
 def _of_many(sums: NoisySums, update: Update) -> tuple[NearMoments, Components] | None:
-    """Resolve many cells by compiled rules, and by blocks those that these do not settle; None of few."""
-    if sums.n_cells < FEWEST_CELLS or not can_resolve(sums, update):
+    """Resolve many cells by compiled loops, and by arrays those that these do not settle; None of few."""
+    if sums.n_cells < FEWEST_CELLS:
         return None
-    nested = resolve_nested(sums, update)
+    if can_resolve(sums, update):
+        nested = resolve_nested(sums, update)
+    elif pays(KERNEL, sums.n_cells) and can_compile(sums, update):
+        nested = resolve_blocks(sums, update)
+    else:
+        return None
     left = np.flatnonzero(~nested.settled)
     if not left.size:
         return nested.near, nested.merged

@@ -1,0 +1,231 @@
+"""Compiled blocks against those of arrays, number by number, and what they leave to these."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from suffice.pipeline.math.distributions import quadrature
+from suffice.pipeline.math.distributions.compiled_mixtures import FEWEST_CELLS, pays
+from suffice.pipeline.math.distributions.dirichlet import BetaDistribution
+from suffice.pipeline.math.distributions.gamma import GammaDistribution, InverseGammaDistribution
+from suffice.pipeline.math.engines.one_sum.compiled_blocks import KERNEL, can_compile, resolve_blocks
+from suffice.pipeline.math.engines.one_sum.noisy_sum import (
+    BetaBinomial,
+    BetaNegativeBinomial,
+    GammaGamma,
+    GammaPoisson,
+    Marginal,
+    NoisySums,
+)
+from suffice.pipeline.math.engines.one_sum.sum_posterior import LatentSumPosterior
+from suffice.pipeline.math.priors.record_count import Fixed, NPrior, Reciprocal, Uniform
+from suffice.pipeline.terms.released.noise_distribution import NoisyTotals
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from suffice.pipeline.math.distributions.distribution import Distribution
+    from suffice.typing import Floats
+
+    Update = Callable[[Floats, Floats], Distribution]
+
+ALIKE = 1e-8
+"""Of moments and evidences, in standard deviations, shares of these, and nats: what rounding may change."""
+LEVEL = 1e-4
+"""Of levels of quantiles: a width on the very edge between two points of a lattice is merged to either."""
+LEVELS = np.array([0.005, 0.025, 0.25, 0.5, 0.75, 0.975, 0.995])
+SHARES = np.array(
+    [
+        [0.0, 0.0],
+        [-0.6, 0.4],
+        [7.0, 2.0],
+        [0.5, 14.0],
+        [400.0, 30.0],
+        [3000.0, 10.0],
+        [-20.0, 9.0],
+        [2.0, 6e4],
+    ]
+)
+"""Both sums in scales of the noise: by a fixed rule, not by a prior."""
+REACH = 20.0
+
+
+def poisson(a: float, b: float) -> tuple[Marginal, Update]:
+    return GammaPoisson(concentration=a, rate=b), lambda n, total: GammaDistribution(
+        concentration=a + total, rate=b + n
+    )
+
+
+def negative_binomial(a: float, b: float, successes: float) -> tuple[Marginal, Update]:
+    marginal = BetaNegativeBinomial(concentration1=a, concentration0=b, successes=successes)
+    return marginal, lambda n, total: BetaDistribution(
+        concentration1=a + successes * n, concentration0=b + total
+    )
+
+
+def exponential(a: float, b: float, shape: float = 1.0, share: float = 1.0) -> tuple[Marginal, Update]:
+    marginal = GammaGamma(concentration=a, rate=b, shape=shape, share=share)
+    return marginal, lambda n, total: GammaDistribution(concentration=a + shape * n, rate=b + share * total)
+
+
+def noisy(
+    model: tuple[Marginal, Update], scale: float, n_prior: NPrior, releases: int = 1, lower: float = 0.0
+) -> tuple[NoisySums, Update]:
+    marginal, update = model
+    is_sum = not isinstance(marginal, GammaGamma)
+    values = [np.rint(np.roll(SHARES, each, axis=0) * scale * (1.0 + 2.0 * each)) for each in range(releases)]
+    totals = NoisyTotals(
+        values=np.concatenate(values, axis=1),
+        scale=np.repeat([scale * (1.0 + 2.0 * each) for each in range(releases)], 2),
+        coefficients=np.tile([[0.0, 1.0], [REACH, -1.0]], (releases, 1)),
+        releases=releases,
+    )
+    step = 1.0 if is_sum else 0.0625
+    return NoisySums(totals=totals, step=step, lower=lower, marginal=marginal, n_prior=n_prior), update
+
+
+@pytest.mark.parametrize(
+    ("model", "scale", "n_prior", "releases", "lower"),
+    [
+        (poisson(4.0, 1.0), 40.0, Reciprocal(10**12), 1, 0.0),
+        (poisson(1.0, 0.2), 3.0, Uniform(0, 60), 2, 0.0),
+        (poisson(0.4, 2.0), 300.0, Reciprocal(10**6), 3, 0.0),
+        (negative_binomial(8.0, 4.0, 1.0), 60.0, Reciprocal(10**12), 1, 0.0),
+        (negative_binomial(1.0, 1.0, 2.5), 7.0, Uniform(3, 90), 2, 0.0),
+        (exponential(8.0, 8.0), 400.0, Reciprocal(10**12), 1, 0.0),
+        (exponential(1.0, 0.7, 0.5, 0.5), 50.0, Uniform(0, 40), 2, 0.0),
+        (exponential(3.0, 2.0, 2.0), 90.0, Reciprocal(10**4), 1, 0.25),
+    ],
+)
+def test_answers_are_those_of_arrays(
+    model: tuple[Marginal, Update], scale: float, n_prior: NPrior, releases: int, lower: float
+) -> None:
+    """No records, one, and the last that the prior allows are among these."""
+    sums, update = noisy(model, scale, n_prior, releases, lower)
+    assert can_compile(sums, update)
+    loops, arrays = resolve_blocks(sums, update), LatentSumPosterior.of(sums, update)
+    assert np.all(loops.settled)
+    means, sds = arrays.near
+    assert np.all(np.abs(loops.near.means - means) < ALIKE * sds)
+    assert loops.near.sds == pytest.approx(sds, rel=ALIKE)
+    assert loops.near.log_evidence == pytest.approx(arrays.log_evidence, abs=ALIKE)
+    points = arrays.merged.quantiles(update, list(LEVELS), sums.n_cells)
+    below = arrays.merged.cdf(update, points)
+    assert loops.merged.cdf(update, points) == pytest.approx(below, abs=LEVEL)
+    counts = [np.bincount(merged.cell) for merged in (loops.merged, arrays.merged)]
+    assert counts[0] == pytest.approx(counts[1], rel=0.02)
+
+
+def test_many_cells_have_the_posterior_of_few() -> None:
+    """One cell contradicts the prior of N; in another the noise is next to none."""
+    importlib.import_module(KERNEL)
+    sums, update = noisy(exponential(8.0, 8.0), 400.0, Reciprocal(10**9))
+    steps = np.arange(float(FEWEST_CELLS))[:, None]
+    values = np.rint(steps * [31.0, 900.0] - 500.0)
+    values[3] = [9e5, -9e5]
+    for scale in (400.0, 0.01):
+        totals = replace(sums.totals, values=values, scale=np.full(2, scale))
+        together = LatentSumPosterior.of(replace(sums, totals=totals), update)
+        few = np.array([0, 3, 7, 30])
+        alone = LatentSumPosterior.of(replace(sums, totals=totals).take(few), update)
+        assert np.all(np.abs(together.means[few] - alone.means) < ALIKE * alone.sds)
+        assert together.log_evidence[few] == pytest.approx(alone.log_evidence, abs=1e-6)
+        rng = np.random.default_rng()
+        quantiles = together.quantiles("rate", list(LEVELS), 0, rng)[few]
+        assert alone.cdf(quantiles) == pytest.approx(np.tile(LEVELS, (len(few), 1)), abs=3e-4)
+
+
+def test_threads_and_other_cells_change_no_digit() -> None:
+    sums, update = noisy(poisson(2.0, 1.0), 15.0, Reciprocal(10**6))
+    values = np.arange(300.0)[:, None] * [1.0, 2.5] - 9.0
+    sums = replace(sums, totals=replace(sums.totals, values=values))
+    alone, together = (resolve_blocks(sums, update, threads) for threads in (1, 3))
+    part = resolve_blocks(sums.take(np.arange(40, 171)), update)
+    for name in ("means", "sds", "log_evidence", "most"):
+        assert np.array_equal(getattr(alone.near, name), getattr(together.near, name))
+        assert np.array_equal(getattr(alone.near, name)[40:171], getattr(part.near, name))
+    for name in ("cell", "n", "total", "weight", "scatter"):
+        assert np.array_equal(getattr(alone.merged, name), getattr(together.merged, name))
+
+
+def test_cells_of_too_many_pairs_are_left_to_arrays(monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel: Any = importlib.import_module(KERNEL)
+    sums, update = noisy(poisson(4.0, 1.0), 40.0, Reciprocal(10**12))
+    monkeypatch.setattr(kernel, "MOST_MERGED", 60)
+    settled = resolve_blocks(sums, update).settled
+    assert 0 < np.count_nonzero(settled) < len(settled)
+    many = sums.take(np.resize(np.arange(sums.n_cells), FEWEST_CELLS))
+    together, alone = LatentSumPosterior.of(many, update), LatentSumPosterior.of(sums, update)
+    assert together.means[: sums.n_cells] == pytest.approx(alone.means, rel=ALIKE)
+    monkeypatch.setattr(kernel, "MOST_OF_N", 5)
+    assert not np.any(resolve_blocks(sums, update).settled)
+
+
+def test_what_loops_are_not_made_for_is_left_to_arrays() -> None:
+    model, update = poisson(4.0, 1.0)
+    sums, _ = noisy((model, update), 40.0, Reciprocal(10**6))
+    assert can_compile(sums, update)
+    assert not can_compile(replace(sums, n_prior=Fixed(30)), update)
+    assert not can_compile(replace(sums, from_nothing=True), update)
+    assert not can_compile(replace(sums, marginal=GammaPoisson(concentration=51.0, rate=1.0)), update)
+    successes = BetaBinomial(concentration1=1.0, concentration0=1.0, trials=1.0)
+    assert not can_compile(replace(sums, marginal=successes), update)
+    inverse = InverseGammaDistribution(concentration=np.ones(4), scale=np.ones(4))
+    assert not can_compile(sums, lambda _n, _total: inverse)
+
+
+def test_loops_pay_later_where_they_are_not_loaded_and_not_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fewest(module: str) -> list[int]:
+        return [cells for cells in (49, 50, 499, 500, 49_999, 50_000) if pays(module, cells)]
+
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
+    name = "loops_that_are_not_kept"
+    monkeypatch.delitem(sys.modules, name, raising=False)
+    source, kept = tmp_path / f"{name}.py", tmp_path / "__pycache__" / f"{name}.resolve-1.py311.nbi"
+    source.touch()
+    assert fewest(name) == [50_000]
+    kept.parent.mkdir(exist_ok=True)
+    kept.touch()
+    assert fewest(name) == [500, 49_999, 50_000]
+    os.utime(kept, (0.0, 0.0))
+    assert fewest(name) == [50_000]
+    importlib.import_module(name)
+    assert fewest(name) == [50, 499, 500, 49_999, 50_000]
+
+
+def test_rules_of_sums_are_those_of_the_tables() -> None:
+    """Up to 48 integers from a table; beyond them the polynomials are right where the length is no power."""
+    rules: Any = importlib.import_module("suffice.pipeline.math.distributions.block_rules")
+    _, *tables = rules.tables()
+    nodes, weights = np.zeros((2, 40))
+    for length in (1, 2, 7, 12, 13, 48, 49, 77, 300, 1024, 9000, 10**7):
+        for rule, points in enumerate(quadrature.FEWER):
+            count = rules.put_nodes(*tables, rule, 7.0, 7.0 + length, True, nodes, weights, 3)  # noqa: FBT003
+            expected = quadrature.sum_rule(np.array([7.0]), np.array([7.0 + length]), points)
+            if length > quadrature.LONGEST:  # of which the table is less exact
+                from_middle, exact = quadrature.gauss_rules(np.array([float(length)]), points)
+                expected = from_middle + 7.0 + (length - 1.0) / 2.0, exact
+            assert count == min(points, length)
+            for given, wanted in zip((nodes, weights), expected, strict=True):
+                assert given[3 : 3 + count] == pytest.approx(wanted[0, :count], abs=2e-12 * length)
+
+
+def test_vector_functions_are_right() -> None:
+    functions: Any = importlib.import_module("suffice.pipeline.math.distributions.vector_functions")
+    places = np.random.default_rng(3).uniform(-690.0, 690.0, 2000)
+    for x in [*places, *(places * 1e-3), 0.0]:
+        assert functions.exp(x) == pytest.approx(np.exp(x), rel=1e-15)
+        assert functions.log(np.exp(x)) == pytest.approx(np.log(np.exp(x)), rel=1e-15, abs=1e-300)
+        assert functions.log1p(np.exp(x)) == pytest.approx(np.log1p(np.exp(x)), rel=1e-15)
+    assert functions.exp(-1e9) == pytest.approx(np.exp(-700.0))
