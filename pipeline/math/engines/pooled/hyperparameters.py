@@ -22,7 +22,7 @@ The approximation only says where to look: weights are those of (1), and the end
 means and standard deviations until these lie inside, first of some hundred cells, then of more, then of all.
 More cells begin where fewer have the posterior: the approximation is off by as much whatever their number
 is. Nodes of up to ``KEPT_NODES`` cells are kept; of more they are made again for every look, a block at a
-time. Spreads far below what any cell can tell are one spread, ``LEAST`` of the standard deviation of m at s = 0.
+time. Spreads far below what any cell can tell are one, ``LEAST`` of the standard deviation of m at s = 0.
 
 Spreads are those at knots of log size at most ``_APART`` apart, but for long ranges, and mixtures between
 them (``residual_grid``).

@@ -25,8 +25,8 @@ normal about where it is high. Its gradient is exact,
     = \sum_i \operatorname{E}\Bigl(\frac{d}{dx} \log L_{it}(x_{it}) \Bigm| y\Bigr), \qquad (3)
 
 as propagation's evidence does not move with its factors. Second derivatives are those of normal likelihoods
-with the precisions :math:`T_i` of cells by which their scores follow x, and of normal steps whose variance is
-that of both kinds as probable as they are: with the covariance :math:`\Sigma_i` of what is a place's own,
+with the precisions :math:`T_i` of cells by which their scores follow x, and of normal steps whose precision is
+that of both kinds, as probable as they are: with the covariance :math:`\Sigma_i` of what is a place's own,
 and that of the field, levels and b given all, G,
 
 .. math:: R_i = (\Sigma_i + T_i^{-1})^{-1}, \qquad r_i = R_i 1, \qquad
@@ -306,8 +306,8 @@ class Told:
             gradient += np.sum(of_series, axis=0)
             tau[rows] = np.where(chains.block.is_seen, np.maximum(told, _LEAST_TOLD), 0.0)
             jumped = smoothed.jumped[:, 1:]
-            # Variances of either kind of step, by how probable each is: a jump in doubt is wide.
-            step_variance[rows] = (1.0 - jumped) * places.step**2 + jumped * JUMP_VARIANCE
+            # Precisions of either kind of step, by how probable each is.
+            step_variance[rows] = 1.0 / ((1.0 - jumped) / places.step**2 + jumped / JUMP_VARIANCE)
             place_variance[rows] = own_variance(places, theta, cavity, smoothed)
         gradient[model.common_walk.anchor] = 0.0
         total, row = np.zeros((n_times, n_times)), np.empty((model.n_series, n_times))
