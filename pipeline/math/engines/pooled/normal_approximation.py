@@ -138,7 +138,7 @@ def first_box(
         s, g = np.tile(spreads, len(slopes)), np.repeat(slopes, _SPREADS)
         a, score, log_weight = _sums(moments, design, gap, s, slopes)
         a += np.diag(prior)
-        inverse: Floats = np.linalg.inv(a)
+        inverse = np.asarray(np.linalg.inv(a), dtype=np.float64)
         solved = np.einsum("kij,kj->ki", inverse, score)
         log_weight += 0.5 * np.sum(score * solved, axis=1) - 0.5 * np.linalg.slogdet(a)[1]
         log_weight += np.log(s) - 0.5 * s**2 - 0.5 * (g * unit / SPREAD_SLOPE_SD) ** 2

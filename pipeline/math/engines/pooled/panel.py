@@ -25,9 +25,9 @@ normal about where it is high. Its gradient is exact,
     = \sum_i \operatorname{E}\Bigl(\frac{d}{dx} \log L_{it}(x_{it}) \Bigm| y\Bigr), \qquad (3)
 
 as propagation's evidence does not move with its factors. Second derivatives are those of normal likelihoods
-with the precisions :math:`T_i` of cells by which their scores follow x, and of normal steps whose precision is
-that of both kinds, as probable as they are: with the covariance :math:`\Sigma_i` of what is a place's own,
-and that of the field, levels and b given all, G,
+with the precisions :math:`T_i` of cells by which their scores follow x, and of normal steps whose precision
+is that of both kinds, as probable as they are: with the covariance :math:`\Sigma_i` of what is a place's
+own, and that of the field, levels and b given all, G,
 
 .. math:: R_i = (\Sigma_i + T_i^{-1})^{-1}, \qquad r_i = R_i 1, \qquad
     H = \sum_i R_i - \sum_{ij} r_i G_{ij} r_j', \qquad

@@ -126,6 +126,13 @@ class PanelDistribution(LineMarginals):
         }
 
     @property
+    def noise_over_step(self) -> float:
+        """What half of the cells have at least for a variance of noise, over that of a step."""
+        best = self.points[int(np.argmax(self.weight))]
+        tau = self.steps[best.key].told.tau
+        return float(np.exp(-2.0 * best.theta[0]) / np.median(tau[tau > 0.0]))
+
+    @property
     def _thetas(self) -> Floats:
         return np.array([point.theta for point in self.points])
 
