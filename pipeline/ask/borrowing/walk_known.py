@@ -27,8 +27,8 @@ UNRELIABLE, UNRELIABLE_SD = 0.3, 0.1
 """Standard deviations: where more than 1 of 100 cells are off by more, an answer is not settled; and where
 standard deviations themselves are off by more than that share."""
 _FAINT, _SURE = 10.0, 0.1
-"""Variances of steps that noise has where maps of a few waves leave steps a tenth too small; it counts where the
-standard deviation of their logarithm is not larger."""
+"""Variances of steps that noise has where maps of a few waves leave steps a tenth too small; it counts where
+the standard deviation of their logarithm is not larger."""
 _FURTHER = ("coefficient", "slope_step", "season", "common_step")
 
 
@@ -211,9 +211,9 @@ def doubts(steps: tuple[Steps, ...]) -> tuple[str, ...]:
         *(_unsettled(each) for each in steps if not each.settled),
         *(_unidentified(each) for each in steps if not each.identified),
         *(
-            f"steps of places{in_keys(each.keys)} rest on the law of the map, as noise is more than {_FAINT:g} "
-            "times their variance: of a map that is smoother than that they come out a tenth too small, which "
-            "their sd does not say"
+            f"steps of places{in_keys(each.keys)} rest on the law of the map, as noise is more than "
+            f"{_FAINT:g} times their variance: of a map that is smoother than that they come out a tenth too "
+            "small, which their sd does not say"
             for each in steps
             if each.faint
         ),
