@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 UNRELIABLE, UNRELIABLE_SD = 0.3, 0.1
 """Standard deviations: where more than 1 of 100 cells are off by more, an answer is not settled; and where
 standard deviations themselves are off by more than that share."""
-_FAINT, _SURE = 10.0, 0.1
-"""Variances of steps that noise has where maps of a few waves leave steps a tenth too small; it counts where
-the standard deviation of their logarithm is not larger."""
+_FAINT = 10.0
+"""How many times the variance of a step noise has where maps of a few waves leave steps a tenth to a third
+too small. However well steps are told: their intervals miss the truth in panels of 256 places, too."""
 _FURTHER = ("coefficient", "slope_step", "season", "common_step")
 
 
@@ -64,7 +64,7 @@ class Steps:
     error : FieldError or None
         What propagation is off by; None where recursions are exact but for their points.
     faint : bool
-        Whether steps of a map's places are told well though noise is many times their variance.
+        Whether steps of a map's places are identified though noise is many times their variance.
     """
 
     keys: dict[str, str | int]
@@ -107,7 +107,7 @@ class Steps:
             settled=part.settled
             and (error is None or (error.largest <= UNRELIABLE and error.of_sd <= UNRELIABLE_SD)),
             error=error,
-            faint=getattr(part, "noise_over_step", 0.0) > _FAINT and part.log_sd["step"] < _SURE,
+            faint=getattr(part, "noise_over_step", 0.0) > _FAINT and told["step"],
         )
 
     @property
@@ -211,9 +211,9 @@ def doubts(steps: tuple[Steps, ...]) -> tuple[str, ...]:
         *(_unsettled(each) for each in steps if not each.settled),
         *(_unidentified(each) for each in steps if not each.identified),
         *(
-            f"steps of places{in_keys(each.keys)} rest on the law of the map, as noise is more than "
-            f"{_FAINT:g} times their variance: of a map that is smoother than that they come out a tenth too "
-            "small, which their sd does not say"
+            f"steps of places{in_keys(each.keys)} rest on the law of the map, as noise has more than "
+            f"{_FAINT:g} times their variance: where the map is smoother than that law, steps come out a "
+            "tenth to a third too small, which their sd does not say"
             for each in steps
             if each.faint
         ),
