@@ -5,7 +5,7 @@ Run it as ``PYTHONPATH=tests python -m benchmarks.panel_steps [--panels 4] [--ju
 A panel has 25 places of a square map and 10 months. Positions are a smooth field of a standard deviation of
 .5, a common walk with steps of .1 and walks of places with steps d, a share of them Laplace(0, 1) jumps; each
 cell is seen with normal noise of a known standard deviation. A line gives the posterior mean of d, how many
-95 % intervals of d hold it (normal ones in log d), how many answers say that the step is not identified, the
+95 % intervals of d hold it, how many answers say that the step is not identified, the
 share of jumps, and what 95 % intervals of the cells hold.
 """
 
@@ -58,9 +58,8 @@ def line_of(step: float, noise: float, asked: argparse.Namespace) -> str:
             FieldMap.of(SIDE**2, pairs, np.zeros(SIDE**2, dtype=np.int64)), pairs,
             jumps=asked.stated, scale=SCALE,
         )  # fmt: skip
-        log_step = np.array([point.theta[0] for point in answer.points])
-        mean, sd = float(answer.weight @ log_step), answer.log_sd["step"]
-        is_held = abs(mean - np.log(step)) < 1.96 * sd
+        of_step = answer.step_law.quantiles((0.025, 0.975))
+        is_held = bool(of_step[0] < step < of_step[1])
         is_said = not Steps.of({}, answer).identified
         n_held, n_said, silent = n_held + is_held, n_said + is_said, silent + (not is_held and not is_said)
         means.append(answer.known["step"][0])

@@ -78,6 +78,11 @@ def releases(_: Runner) -> dict[str, Any]:
         rng = np.random.default_rng(13)
         sizes = np.array([900, 420, 160])
         gallery["release"](store, {"name": name, **grid}, entries, truth, sizes, rng)
+    months = {"groups": {"county": {"range": ["1", "30"]}, "month": {"range": ["1", "4"]}}}
+    ill = {"ill": {"family": "bernoulli", "column": "ill"}}
+    rng = np.random.default_rng(13)
+    rate = {"ill": np.repeat(rng.beta(4.0, 30.0, 30), 4)}
+    gallery["release"](store, {"name": "counties-by-month", **months}, ill, rate, np.full(120, 200), rng)
     write_operators_files()
     opened = {name: suffice.open_release(f"flights@2013-{number}") for name, number in MONTHS.items()}
     return {**opened, "release": suffice.open_release("flights-by-origin")}

@@ -19,8 +19,10 @@ at the middle b_0 of its rule, and the rules are over (t, s, b, g): neither the 
 first depends much on the others, of b since v_0 is a weighted mean of log sizes. Populations are then the
 same at all b (``shared_density``).
 The approximation only says where to look: weights are those of (1), and the ends of the rules follow their
-means and standard deviations until these lie inside, first of some hundred cells, then of all. Spreads far
-below what any cell can tell are one spread, ``LEAST`` of the standard deviation of m at s = 0.
+means and standard deviations until these lie inside, first of some hundred cells, then of more, then of all.
+More cells begin where fewer have the posterior: the approximation is off by as much whatever their number
+is. Nodes of up to ``KEPT_NODES`` cells are kept; of more they are made again for every look, a block at a
+time. Spreads far below what any cell can tell are one, ``LEAST`` of the standard deviation of m at s = 0.
 
 Spreads are those at knots of log size at most ``_APART`` apart, but for long ranges, and mixtures between
 them (``residual_grid``).
@@ -43,7 +45,7 @@ from suffice.pipeline.math.engines.pooled.hyperpriors import (
     location_prior,
     log_spread_slope_prior,
 )
-from suffice.pipeline.math.engines.pooled.kept_nodes import BLOCK, KeptNodes, blocks_focus
+from suffice.pipeline.math.engines.pooled.kept_nodes import BLOCK, KEPT_NODES, KeptNodes, blocks_focus
 from suffice.pipeline.math.engines.pooled.normal_approximation import (
     T_REACH,
     Box,
@@ -72,6 +74,8 @@ _APART, _KNOTS = 2.0, (2, 6)
 LEAST = 0.5
 """Of the standard deviation of m at s = 0: spreads below are one, as no cells can tell them."""
 FIRST_CELLS, MORE = 512, 5
+_SPARE = 1.2
+"""How much wider rules for more cells begin than these tell."""
 ROUNDS = 8
 _NEGLIGIBLE = 1e-7
 _FLOOR = 1e-300
@@ -200,32 +204,29 @@ def fitted(
     has_slope = population.slope and source.has_sizes
     n, n_cells = min(FIRST_CELLS, source.n_cells), source.n_cells
     prior = location_prior(line, source.middle)
-    box: Box | None = None
-    of_fewer: Box | None = None
-    middle = source.middle
+    known: Hyperparameters | None = None
+    n_known, middle = n, source.middle
     while True:
         cells = np.unique(np.linspace(0, n_cells - 1, n).astype(np.int64))
         blocks = KeptNodes(source, cells)
-        fit = _Fit(
+        fit = Fit(
             blocks=blocks,
             population=population,
-            moments=moments_of(blocks, middle),
+            moments=moments_of(blocks, middle, is_near=known is not None and not blocks.are_kept),
             prior=prior,
             has_slope=has_slope,
             has_spread_slope=has_slope and has_spread_slope,
         )
-        first = fit.first_box()
-        if box is not None and of_fewer is not None:
-            # What differs from the approximation stays.
-            box = box.moved_with(of_fewer, first)
-        result, box = fit.settled(box or first)
+        known = fit.settled(fit.first_box() if known is None else fit.box_after(known, n / n_known))
         if n == n_cells:
-            return result, blocks
-        of_fewer, known, n = first, n, min(n * MORE, n_cells)
-        middle = result.mean(result.location)
-        # More cells tell t in finer units.
-        finer = (n / known) ** 0.5
-        box = replace(box, t=(box.t[0] * finer, box.t[1] * finer))
+            return known, blocks
+        n_known, n = n, more_cells(n, n_cells)
+        middle = known.mean(known.location)
+
+
+def more_cells(n: int, n_cells: int) -> int:
+    """Return how many cells come after n: all, once more of them than are kept would be asked in vain."""
+    return n_cells if n * MORE >= n_cells or n >= KEPT_NODES else min(n * MORE, KEPT_NODES)
 
 
 def rule_sizes(n_cells: int) -> tuple[int, int, int]:
@@ -266,7 +267,7 @@ def even_rule(ends: tuple[float, float], n: int) -> tuple[Floats, Floats]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Fit:
+class Fit:
     """Some cells: their nodes, normal approximations, and what all share."""
 
     blocks: KeptNodes
@@ -282,6 +283,29 @@ class _Fit:
             self.moments, self.prior, has_slope=self.has_slope, has_spread_slope=self.has_spread_slope
         )
 
+    def box_after(self, known: Hyperparameters, more: float) -> Box:
+        """Return where the posterior is by that of a part of these cells, which are so many times as many.
+
+        The normal approximation is off by as much whatever the number of cells is, many times what they tell.
+        """
+        finer = _SPARE * more**-0.5
+        origin = self._origin(known.mean(known.drawn_spread), known.mean(known.spread_slope))
+        moved = origin - known.grid.origin
+        location = known.location + known.slopes * moved
+        spread = known.drawn_spread * np.exp(known.spread_slope * moved)
+        ends = {
+            name: (known.mean(values), T_REACH * finer * known.sd(values))
+            for name, values in (("b", known.slopes), ("g", known.spread_slope))
+        }
+        s, g = (np.array([known.mean(values)]) for values in (spread, known.spread_slope))
+        centre, sd = self._location(s, g, ends["b"][0], origin)
+        t = (known.mean(location) - float(centre[0])) / float(sd[0])
+        return Box(
+            t=(t, T_REACH * max(finer * known.sd(location) / float(sd[0]), 1.0)),
+            s=spread_ends(known.mean(spread), finer * known.sd(spread)),
+            **ends,
+        )
+
     @property
     def sizes(self) -> dict[str, int]:
         """How many nodes the rules have."""
@@ -290,7 +314,7 @@ class _Fit:
             return dict(zip("tsb", rule_sizes(n_cells), strict=True))
         return dict(zip("tsbg", _of_cells(_NODES_OF_ALL, n_cells), strict=True))
 
-    def settled(self, box: Box) -> tuple[Hyperparameters, Box]:
+    def settled(self, box: Box) -> Hyperparameters:
         """Weigh a grid, and move its ends until the posterior lies inside."""
         sizes = self.sizes
         if not self.has_slope:
@@ -306,9 +330,9 @@ class _Fit:
                 moved[name], is_inside = followed(name, ends, result.mean(values), result.sd(values), n)
                 is_settled &= is_inside
             if is_settled:
-                return result, box
+                return result
             box = replace(box, **moved)
-        return replace(result, settled=False), box
+        return replace(result, settled=False)
 
     def weighed(self, box: Box) -> tuple[Hyperparameters, Floats]:
         """Return nodes and weights of the posterior within a box, and t at the nodes."""
@@ -322,10 +346,7 @@ class _Fit:
         origin = self._origin(float(s[len(s) // 2]), box.g[0])
         # One row a pair of g and s; (2).
         s, g = np.tile(s, len(g)), np.repeat(g, len(s))
-        omega = moments.omega(s, moments.growth(g, origin))
-        x = moments.mean - box.b[0] * (moments.log_size - origin)
-        centre = (omega @ x + prior.precision * prior.centre) / (np.sum(omega, axis=1) + prior.precision)
-        sd = (np.sum(omega, axis=1) + prior.precision) ** -0.5
+        centre, sd = self._location(s, g, box.b[0], origin)
         shape = (len(b), len(s) * len(t))
         location = np.broadcast_to((centre[:, None] + sd[:, None] * t).ravel(), shape)
         drawn, spread_slope = (np.broadcast_to(np.repeat(each, len(t)), shape) for each in (s, g))
@@ -357,6 +378,16 @@ class _Fit:
         weight /= np.sum(weight)
         weight[weight < _NEGLIGIBLE * np.max(weight)] = 0.0
         return replace(result, weight=weight / np.sum(weight)), np.broadcast_to(np.tile(t, len(s)), shape)
+
+    def _location(
+        self, spread: Floats, spread_slope: Floats, slope: float, origin: float
+    ) -> tuple[Floats, Floats]:
+        """Return what (2) moves and scales t by, of each pair of s and g."""
+        moments, prior = self.moments, self.prior
+        omega = moments.omega(spread, moments.growth(spread_slope, origin))
+        x = moments.mean - slope * (moments.log_size - origin)
+        told = np.sum(omega, axis=1) + prior.precision
+        return (omega @ x + prior.precision * prior.centre) / told, told**-0.5
 
     def _origin(self, spread: float, spread_slope: float) -> float:
         moments = self.moments

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from suffice.typing import Cells
 
 BLOCK = 256
-_KEPT_NODES = 12_000
+KEPT_NODES = 12_000
 """Cells whose nodes are kept between rounds: 5 kB each."""
 
 
@@ -24,6 +24,11 @@ class KeptNodes:
         self.source, self.cells = source, cells
         self._focus: Focus | None = None
         self._kept: list[Nodes] = []
+
+    @property
+    def are_kept(self) -> bool:
+        """Whether nodes of all cells are kept; else every round makes them again, a block at a time."""
+        return len(self.cells) <= KEPT_NODES
 
     def __call__(self, focus: Focus) -> Iterator[tuple[Cells, Nodes]]:
         """Give places of cells among these, and their nodes."""
@@ -36,7 +41,7 @@ class KeptNodes:
                 yield block, self._kept[number]
                 continue
             nodes = self.source.nodes(self.cells[block], focus)
-            if len(places) <= _KEPT_NODES:
+            if self.are_kept:
                 self._kept.append(nodes)
             yield block, nodes
 

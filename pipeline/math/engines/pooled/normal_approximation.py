@@ -31,10 +31,11 @@ if TYPE_CHECKING:
     from suffice.pipeline.math.engines.pooled.kept_nodes import KeptNodes
     from suffice.typing import Floats
 
-_REFERENCE_SD = 3.0
+_REFERENCE_SD, _NEARER_SD = 3.0, 2.0
 _SPREADS, _SPREAD_SLOPES = 60, 9
 _WIDEST, _FAR = (1e-3, 5.0), 4.0
 T_REACH = 4.3
+_TOGETHER = 1 << 22
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,27 +72,16 @@ class Box:
     b: tuple[float, float]
     g: tuple[float, float] = (0.0, 0.0)
 
-    def moved_with(self, first: Box, other: Box) -> Box:
-        """Return rules over s, b and g that are to another first box as these are to the first."""
-        moved = {}
-        for name in ("s", "b", "g"):
-            (centre, half), (of_first, width), (of_other, other_width) = (
-                getattr(box, name) for box in (self, first, other)
-            )
-            ratio = other_width / width if width else 1.0
-            moved[name] = of_other + (centre - of_first) * ratio, half * ratio
-        low = max(moved["s"][0] - moved["s"][1], 0.0)
-        high = moved["s"][0] + moved["s"][1]
-        return Box(t=self.t, s=((low + high) / 2.0, (high - low) / 2.0), b=moved["b"], g=moved["g"])
 
+def moments_of(blocks: KeptNodes, middle: float, *, is_near: bool = False) -> Moments:
+    """Work out the normal approximation, about where the population is.
 
-def moments_of(blocks: KeptNodes, middle: float) -> Moments:
-    """Work out the normal approximation, about where the population is: by two rounds."""
+    By two rounds; where the middle is near to that already, by one.
+    """
     n = len(blocks.cells)
     mean, precision, log_size = np.zeros(n), np.zeros(n), np.zeros(n)
-    sd = _REFERENCE_SD
     focus = Focus(centre=middle, width=0.5)
-    for _ in range(2):
+    for sd in (_NEARER_SD,) if is_near else (_REFERENCE_SD, _NEARER_SD):
         for block, nodes in blocks(focus):
             known = moments_about(nodes.position, np.sum(nodes.weight, axis=2), middle, sd)
             mean[block], precision[block] = known.mean, known.precision
@@ -100,7 +90,6 @@ def moments_of(blocks: KeptNodes, middle: float) -> Moments:
             log_size[block] = np.sum(of_v * nodes.log_size, axis=1) / np.sum(of_v, axis=1)
         omega = precision / (1.0 + precision)
         middle = float(np.sum(omega * mean) / np.sum(omega))
-        sd = 2.0
     return Moments(mean=mean, precision=precision, log_size=log_size)
 
 
@@ -145,18 +134,13 @@ def first_box(
         slopes = np.linspace(-_FAR, _FAR, _SPREAD_SLOPES) * SPREAD_SLOPE_SD / unit
     # Once more about where it is: many cells tell it in finer units than these.
     for _ in range(2 if has_spread_slope else 1):
-        growth = moments.growth(slopes, float(np.mean(moments.log_size)))
         # One row a pair of g and s.
         s, g = np.tile(spreads, len(slopes)), np.repeat(slopes, _SPREADS)
-        factor = np.repeat(growth, _SPREADS, axis=0)
-        omega = moments.omega(s, factor)
-        a = (design.T * omega[:, None, :]) @ design + np.diag(prior)
-        score = (omega * gap) @ design
-        inverse = np.linalg.inv(a)
+        a, score, log_weight = _sums(moments, design, gap, s, slopes)
+        a += np.diag(prior)
+        inverse = np.asarray(np.linalg.inv(a), dtype=np.float64)
         solved = np.einsum("kij,kj->ki", inverse, score)
-        log_weight = -0.5 * np.sum(np.log1p((s[:, None] * factor) ** 2 * moments.precision), axis=1)
         log_weight += 0.5 * np.sum(score * solved, axis=1) - 0.5 * np.linalg.slogdet(a)[1]
-        log_weight -= 0.5 * omega @ gap**2
         log_weight += np.log(s) - 0.5 * s**2 - 0.5 * (g * unit / SPREAD_SLOPE_SD) ** 2
         weight = np.exp(log_weight - np.max(log_weight))
         weight /= np.sum(weight)
@@ -179,6 +163,28 @@ def first_box(
         b=(slope, 5.0 * slope_sd),
         g=(of_spread, T_REACH * of_spread_sd),
     )
+
+
+def _sums(
+    moments: Moments, design: Floats, gap: Floats, spread: Floats, slopes: Floats
+) -> tuple[Floats, Floats, Floats]:
+    """Return sums over cells, some at a time, of what is quadratic, linear and constant in m and b."""
+    n_rows, n_columns = len(spread), design.shape[1]
+    a, score = np.zeros((n_rows, n_columns, n_columns)), np.zeros((n_rows, n_columns))
+    constant = np.zeros(n_rows)
+    growth = moments.growth(slopes, float(np.mean(moments.log_size)))
+    at_once = max(_TOGETHER // n_rows, 1)
+    for start in range(0, len(gap), at_once):
+        rows = slice(start, start + at_once)
+        # s_c of (1).
+        of_cells = spread[:, None] * np.repeat(growth[:, rows], n_rows // len(slopes), axis=0)
+        q, w = moments.precision[rows], design[rows]
+        told = 1.0 + of_cells**2 * q
+        omega = q / told
+        a += (w.T * omega[:, None, :]) @ w
+        score += (omega * gap[rows]) @ w
+        constant -= 0.5 * np.sum(np.log(told), axis=1) + 0.5 * omega @ gap[rows] ** 2
+    return a, score, constant
 
 
 def spread_ends(mean: float, sd: float) -> tuple[float, float]:

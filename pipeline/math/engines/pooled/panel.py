@@ -25,8 +25,9 @@ normal about where it is high. Its gradient is exact,
     = \sum_i \operatorname{E}\Bigl(\frac{d}{dx} \log L_{it}(x_{it}) \Bigm| y\Bigr), \qquad (3)
 
 as propagation's evidence does not move with its factors. Second derivatives are those of normal likelihoods
-with the precisions :math:`T_i` that cells have in their posteriors: with the covariance :math:`\Sigma_i` of
-what is a place's own, and that of the field, levels and b given all, G,
+with the precisions :math:`T_i` of cells by which their scores follow x, and of normal steps whose precision
+is that of both kinds, as probable as they are: with the covariance :math:`\Sigma_i` of what is a place's
+own, and that of the field, levels and b given all, G,
 
 .. math:: R_i = (\Sigma_i + T_i^{-1})^{-1}, \qquad r_i = R_i 1, \qquad
     H = \sum_i R_i - \sum_{ij} r_i G_{ij} r_j', \qquad
@@ -55,6 +56,7 @@ import numpy as np
 from suffice.pipeline.math.engines.pooled.field_gaussian import GaussianField, Sites
 from suffice.pipeline.math.engines.pooled.field_lattice import FieldModel, log_hyperprior, own_parts
 from suffice.pipeline.math.engines.pooled.field_propagation import Measures, Propagated, propagated
+from suffice.pipeline.math.engines.pooled.jump_sets import JUMP_VARIANCE
 from suffice.pipeline.math.engines.pooled.panel_chains import Chains
 from suffice.pipeline.math.engines.pooled.walk import StepKernel
 
@@ -76,6 +78,7 @@ _TURNS, _NEAR = 6, 0.05
 _FARTHEST = 1.0
 """Of a step of Newton's method, in units of the line."""
 _FLOOR = 1e-37
+_LEAST_TOLD = 1e-6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -299,13 +302,12 @@ class Told:
         for chains in model.chains(places.step, places.common):
             rows = chains.block.series
             smoothed = chains.smoothed(places.law(theta, cavity, chains.block), with_jumps=True)
-            gradient += np.sum(smoothed.gradient(), axis=0)
-            of_all, of_others = smoothed.variances()
-            told = np.maximum(1.0 / of_all - 1.0 / of_others, 1e-6)
-            tau[rows] = np.where(chains.block.is_seen, told, 0.0)
+            of_series, told = smoothed.gradient()
+            gradient += np.sum(of_series, axis=0)
+            tau[rows] = np.where(chains.block.is_seen, np.maximum(told, _LEAST_TOLD), 0.0)
             jumped = smoothed.jumped[:, 1:]
             # Precisions of either kind of step, by how probable each is.
-            step_variance[rows] = 1.0 / ((1.0 - jumped) / places.step**2 + jumped / 2.0)
+            step_variance[rows] = 1.0 / ((1.0 - jumped) / places.step**2 + jumped / JUMP_VARIANCE)
             place_variance[rows] = own_variance(places, theta, cavity, smoothed)
         gradient[model.common_walk.anchor] = 0.0
         total, row = np.zeros((n_times, n_times)), np.empty((model.n_series, n_times))

@@ -299,7 +299,19 @@ class PanelSmoothed:
 
         return variance(self.mass), variance(self.of_others)
 
-    def gradient(self) -> Floats:
-        """Return the derivative of log p(y_i) by each time of the common walk, (n_series, n_times)."""
-        slope = np.gradient(self.chains.log_likelihood, self.chains.block.spacing, axis=2)
-        return np.asarray(np.einsum("ijk,ijk->ij", self.mass, slope))
+    def gradient(self) -> tuple[Floats, Floats]:
+        r"""Return derivatives of log p(y_i) by the common walk, and precisions of cells.
+
+        Both (n_series, n_times). With the score l of a cell the precision is
+        :math:`-\operatorname{Cov}(l, z) / \operatorname{Var} z` given all cells: that of a normal cell
+        whatever its position has for a law, jumps included.
+        """
+        h = self.chains.block.spacing
+        score = np.gradient(self.chains.log_likelihood, h, axis=2)
+        place = np.arange(self.mass.shape[2], dtype=np.float64) - self.mass.shape[2] // 2
+        mean = np.einsum("ijk,ijk->ij", self.mass, score, dtype=np.float64)
+        centre = self.mass.astype(np.float64) @ place
+        gap = place - centre[:, :, None]
+        square = np.einsum("ijk,ijk,ijk->ij", self.mass, gap, gap)
+        together = np.einsum("ijk,ijk,ijk->ij", self.mass, gap, score)
+        return mean, -together / np.maximum(square * h, _FLOOR)

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.math.engines.pooled.panel import PanelModel
     from suffice.pipeline.math.engines.pooled.panel_chains import PanelSmoothed
     from suffice.pipeline.math.engines.pooled.panel_lattice import AtStep, PanelLattice, PanelPoint
+    from suffice.pipeline.math.engines.pooled.panel_step_law import StepLaw
     from suffice.pipeline.math.engines.pooled.series import CellsInOrder
     from suffice.typing import Cells, Floats, Mask
 
@@ -62,6 +63,8 @@ class PanelDistribution(LineMarginals):
     points : tuple of PanelPoint
     weight : ndarray of shape (n_points,), float64
         Adds up to 1.
+    step_law : StepLaw
+        Of d; points leave out what hardly moves a cell.
     steps : dict of (float, float) to AtStep
         By log d and the share of jumps.
     common : ndarray of shape (n_times,), float64
@@ -86,6 +89,7 @@ class PanelDistribution(LineMarginals):
     cells: CellsInOrder = field(repr=False)
     points: tuple[PanelPoint, ...] = field(repr=False)
     weight: Floats = field(repr=False)
+    step_law: StepLaw = field(repr=False)
     steps: dict[tuple[float, float], AtStep] = field(repr=False)
     common: Floats
     common_sd: Floats
@@ -108,7 +112,7 @@ class PanelDistribution(LineMarginals):
     def known(self) -> dict[str, tuple[float, float]]:
         """Posterior means and standard deviations of steps, by name."""
         return {
-            "step": _moments(np.exp(self._thetas[:, 0]), self.weight),
+            "step": self.step_law.moments,
             "common_step": _moments(self.common_step.step, self.common_step.weight),
         }
 
@@ -116,10 +120,17 @@ class PanelDistribution(LineMarginals):
     def log_sd(self) -> dict[str, float]:
         """Posterior standard deviations of logarithms of standard deviations."""
         return {
-            "step": _moments(self._thetas[:, 0], self.weight)[1],
+            "step": self.step_law.log_sd,
             "common_step": _moments(np.log(self.common_step.step), self.common_step.weight)[1],
             "spread": _moments(self._thetas[:, 1], self.weight)[1],
         }
+
+    @property
+    def noise_over_step(self) -> float:
+        """What half of the cells have at least for a variance of noise, over that of a step."""
+        best = self.points[int(np.argmax(self.weight))]
+        tau = self.steps[best.key].told.tau
+        return float(np.exp(-2.0 * best.theta[0]) / np.median(tau[tau > 0.0]))
 
     @property
     def _thetas(self) -> Floats:
@@ -212,6 +223,7 @@ def mixture(
     pairs: Cells,
     points: list[PanelPoint],
     weight: Floats,
+    step_law: StepLaw,
     cells: CellsInOrder,
     name: str,
     line: Line,
@@ -292,6 +304,7 @@ def mixture(
         cells=cells,
         points=tuple(points),
         weight=weight,
+        step_law=step_law,
         steps={key: lattice.steps[key] for key in keys},
         common=common,
         common_sd=np.sqrt(np.maximum(np.diag(covariance), 0.0)),

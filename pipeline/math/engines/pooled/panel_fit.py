@@ -35,6 +35,7 @@ from suffice.pipeline.math.engines.pooled.panel_distribution import PanelDistrib
 from suffice.pipeline.math.engines.pooled.panel_lattice import PanelLattice
 from suffice.pipeline.math.engines.pooled.panel_share import AtShare, shares_of
 from suffice.pipeline.math.engines.pooled.panel_start import PanelStart
+from suffice.pipeline.math.engines.pooled.panel_step_law import StepLaw
 from suffice.pipeline.math.engines.pooled.walk_steps import points_of
 
 if TYPE_CHECKING:
@@ -168,6 +169,7 @@ def panel_distribution(
         pairs,
         [points_of_theta[number] for number in kept],
         weight[kept] / np.sum(weight[kept]),
+        StepLaw.of(points_of_theta, weight),
         cells,
         name,
         line,

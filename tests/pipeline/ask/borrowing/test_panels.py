@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from suffice.pipeline.ask.borrowing.pooled_posterior import pooled_posterior
 from suffice.pipeline.ask.borrowing.pooling import Pooling
 from suffice.pipeline.ask.borrowing.side_by_side import populations
 from suffice.pipeline.ask.borrowing.walk import Walk
+from suffice.pipeline.ask.borrowing.walk_known import Steps, doubts
 from suffice.pipeline.ask.inference.posterior_terms import PosteriorTerms
 from suffice.pipeline.ask.posterior.choice_of_engine import posterior_of
 from suffice.pipeline.math.distributions.distribution import Line
@@ -91,6 +93,28 @@ def test_jumps_of_a_region_and_of_all_are_told_apart(answer: PanelPosterior) -> 
     # Four of 112 steps are jumps, seen well: 3 % is 1e6 times as probable as .03 %, and 9 times as 1 %.
     (part,) = answer.distribution.pools  # type: ignore[attr-defined]
     assert part.share_of_jumps[0] > 0.01
+    # Logits of 200 records have a variance of 1 / (200 p (1 - p)) or more, noise aside.
+    step = float(np.exp(part.points[int(np.argmax(part.weight))].theta[0]))
+    assert 0.02 < part.noise_over_step * step**2 < 0.12
+
+
+@pytest.mark.parametrize(
+    ("noise", "sd", "is_said"),
+    [(30.0, 0.04, True), (30.0, 0.3, True), (30.0, 0.9, False), (3.0, 0.04, False)],
+)
+def test_steps_that_cells_tell_behind_noise_are_called_too_small(
+    noise: float, sd: float, is_said: bool
+) -> None:
+    part: Any = SimpleNamespace(
+        shape=(3, 4),
+        n_cells=12,
+        known={"step": (0.054, 0.054 * sd)},
+        log_sd={"step": sd},
+        settled=True,
+        noise_over_step=noise,
+    )
+    said = doubts((Steps.of({}, part),))
+    assert any("too small" in sentence for sentence in said) == is_said
 
 
 def test_intervals_hold_and_are_narrower_than_alone(answer: PanelPosterior) -> None:
