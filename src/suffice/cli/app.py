@@ -7,6 +7,7 @@ before a command does anything.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import gc
 import os
@@ -73,7 +74,7 @@ if TYPE_CHECKING:
 _WIDTH = 100
 CLOSED_PIPE = 128 + 13
 """The status of a program whose reader has gone, as shells give it to one that SIGPIPE ends."""
-GARBAGE = 50_000
+GARBAGE = 200_000
 """Objects made before a collection: at the 700 of Python, imports alone spend a tenth of their time on it."""
 PANELS = {
     "Read what was released (consumer)": (
@@ -329,6 +330,9 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     chosen, log = settings.CHOSEN.set(None), records.CURRENT.set(None)
     collected_at = gc.get_threshold()
     gc.set_threshold(GARBAGE)
+    # What is left at the end goes with the process: to look through it takes longer than a small question.
+    atexit.unregister(gc.freeze)
+    atexit.register(gc.freeze)
     postpone_unused_modules()
     try:
         forget_withdrawn()
