@@ -162,7 +162,8 @@ def conjugate_levels(distribution: Any, line: Line, step: float = FINE) -> tuple
 def _ascending(values: Floats) -> Floats:
     """Return numbers in order, each once; `numpy.unique` would import ``numpy.ma`` first."""
     values = np.sort(values)
-    return values[np.append(True, values[1:] > values[:-1])]
+    ascending: Floats = values[np.append(True, values[1:] > values[:-1])]
+    return ascending
 
 
 def levels(log_density: Callable[[Floats], Floats], edges: Floats, step: float) -> tuple[Floats, Floats]:

@@ -13,8 +13,8 @@ import gc
 import os
 import signal
 import sys
-from copy import copy
 from functools import cache
+from importlib import import_module
 from inspect import getdoc
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
@@ -22,43 +22,10 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.exceptions import TyperException
-from typer.main import get_command, get_command_name
+from typer.main import get_command
 
 import suffice
-from suffice.cli import (
-    adopt,
-    audit,
-    calibration,
-    catalogue,
-    compare,
-    config,
-    field,
-    hidden_markov,
-    inspect,
-    keys,
-    ledger,
-    messages,
-    monitor,
-    output,
-    plan,
-    pool,
-    posterior,
-    predict,
-    publications,
-    publish,
-    quantiles,
-    query,
-    release,
-    small_areas,
-    store,
-    synthesize,
-    table,
-    transitions,
-    tree,
-    trust,
-    windows,
-    withdrawal,
-)
+from suffice.cli import messages, output
 from suffice.cli.late_modules import postpone_unused_modules
 from suffice.cli.options import JsonOption  # noqa: TC001 - Typer reads the annotations
 from suffice.cli.output import forget_withdrawn, say, say_json
@@ -69,7 +36,6 @@ from suffice.profile import settings
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from typer.models import CommandInfo
 
 _WIDTH = 100
 CLOSED_PIPE = 128 + 13
@@ -87,6 +53,58 @@ PANELS = {
     ),
 }
 """For whom commands are, in the order of the help: every command in one panel."""
+
+
+COMMANDS = {
+    "demo": "app.demo",
+    "init": "inspect.init",
+    "plan": "plan.plan",
+    "inspect": "inspect.inspect",
+    "release": "release.release",
+    "rehearse": "release.rehearse",
+    "audit": "audit.audit",
+    "backfill": "windows.backfill",
+    "status": "windows.status",
+    "metrics": "monitor.metrics",
+    "doctor": "monitor.doctor",
+    "list": "release.list_releases",
+    "show": "release.show",
+    "compare": "compare.compare",
+    "pool": "pool.pool",
+    "compare-priors": "compare.compare_priors",
+    "verify": "trust.verify",
+    "disclose": "trust.disclose",
+    "withdraw": "withdrawal.withdraw",
+    "describe": "withdrawal.describe",
+    "adopt": "adopt.adopt",
+    "table": "table.table",
+    "catalogue": "catalogue.catalogue",
+    "posterior": "posterior.posterior",
+    "quantiles": "quantiles.quantiles",
+    "tree": "tree.tree",
+    "publish": "publish.publish",
+    "calibrate": "calibration.calibrate",
+}
+"""Where each command is, as module and function here: of a command line only its own is imported."""
+GROUPS = {
+    "ledger": "ledger.app",
+    "keys": "keys.app",
+    "config": "config.app",
+    "cluster": "keys.cluster_app",
+    "store": "store.app",
+    "publications": "publications.app",
+}
+MODELS = "model"
+COMMANDS_OF_MODELS = {
+    "classify": "predict.classify",
+    "predict": "predict.predict",
+    "query": "query.query",
+    "transitions": "transitions.transitions",
+    "field": "field.field",
+    "synthesize": "synthesize.synthesize",
+    "hidden-markov": "hidden_markov.hidden_markov",
+    "small-areas": "small_areas.small_areas",
+}
 
 
 class StrictCommand(TyperCommand):
@@ -191,43 +209,12 @@ def _ask_profile(ctx: Any) -> None:
         ctx.params["public_keys"] = settings.public_keys(ctx.params["public_keys"] or None, profile=profile)
 
 
-app = typer.Typer(
-    name="suffice",
-    help="Release differentially private sufficient statistics once; draw posteriors from them for ever.",
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    add_completion=False,
-    no_args_is_help=True,
-)
-models = typer.Typer(
-    help="Models over a release: predict, query, follow over time. Costs no privacy.",
-    rich_markup_mode=None,
-    no_args_is_help=True,
-)
-models.command()(predict.classify)
-models.command()(predict.predict)
-models.command()(query.query)
-models.command()(transitions.transitions)
-models.command()(field.field)
-models.command()(synthesize.synthesize)
-models.command("hidden-markov")(hidden_markov.hidden_markov)
-models.command("small-areas")(small_areas.small_areas)
-app.add_typer(ledger.app, name="ledger")
-app.add_typer(keys.app, name="keys")
-app.add_typer(config.app, name="config")
-app.add_typer(keys.cluster_app, name="cluster")
-app.add_typer(store.app, name="store")
-app.add_typer(models, name="model")
-app.add_typer(publications.app, name="publications")
-
-
 def _print_version(wanted: bool) -> None:
     if wanted:
         say(f"suffice {suffice.__version__}")
         raise typer.Exit
 
 
-@app.callback()
 def options(
     *,
     version: Annotated[  # noqa: ARG001 - its callback prints it
@@ -242,7 +229,6 @@ def options(
     settings.CHOSEN.set(profile)
 
 
-@app.command()
 def demo(
     directory: Annotated[Path, typer.Option("--dir", help="Where to work.")] = Path("demo"),
     *,
@@ -256,62 +242,68 @@ def demo(
         output.print_json(summary)
 
 
-app.command()(inspect.init)
-app.command()(plan.plan)
-app.command()(inspect.inspect)
-app.command()(release.release)
-app.command()(release.rehearse)
-app.command()(audit.audit)
-app.command()(windows.backfill)
-app.command()(windows.status)
-app.command()(monitor.metrics)
-app.command("doctor")(monitor.doctor)
-app.command("list")(release.list_releases)
-app.command()(release.show)
-app.command()(compare.compare)
-app.command()(pool.pool)
-app.command()(compare.compare_priors)
-app.command()(trust.verify)
-app.command()(trust.disclose)
-app.command()(withdrawal.withdraw)
-app.command()(withdrawal.describe)
-app.command()(adopt.adopt)
-app.command()(table.table)
-app.command()(catalogue.catalogue)
-app.command()(posterior.posterior)
-app.command()(quantiles.quantiles)
-app.command()(tree.tree)
-app.command()(publish.publish)
-app.command()(calibration.calibrate)
-make_strict(app)
+def whole() -> typer.Typer:
+    """Return the whole command line; it is put together once."""
+    return _of((*COMMANDS, *GROUPS, MODELS))
+
+
+@cache
+def _of(names: tuple[str, ...]) -> typer.Typer:
+    """Put together some commands, whose modules alone are imported."""
+    app = typer.Typer(
+        name="suffice",
+        help="Release differentially private sufficient statistics once; draw posteriors from them for ever.",
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        add_completion=False,
+        no_args_is_help=True,
+    )
+    app.callback()(options)
+    for name in names:
+        if name in COMMANDS:
+            app.command(name)(_at(COMMANDS[name]))
+        else:
+            app.add_typer(_models() if name == MODELS else _at(GROUPS[name]), name=name)
+    make_strict(app)
+    return app
+
+
+def _models() -> typer.Typer:
+    models = typer.Typer(
+        help="Models over a release: predict, query, follow over time. Costs no privacy.",
+        rich_markup_mode=None,
+        no_args_is_help=True,
+    )
+    for name, place in COMMANDS_OF_MODELS.items():
+        models.command(name)(_at(place))
+    return models
+
+
+def _at(place: str) -> Any:
+    module, _, name = place.partition(".")
+    return getattr(import_module(f"suffice.cli.{module}"), name)
 
 
 @cache
 def command() -> Callable[..., object]:
-    """Return the whole command line; it is put together once."""
-    return get_command(app)
+    """Return the whole command line as what is called with words."""
+    return get_command(whole())
 
 
 def command_for(words: Sequence[str]) -> Callable[..., object]:
-    """Return the command line with the one command that words begin with, as all take 60 ms to put together.
+    """Return the command line with the one command that words begin with: all take .1 s to put together.
 
     It is whole where words begin with none, and its help may be asked.
     """
     first = words[0] if words else ""
-    names = {*map(_name_of, app.registered_commands), *(group.name for group in app.registered_groups)}
-    return _command_alone(first) if first in names or list(words) == ["--version"] else command()
+    if first in COMMANDS or first in GROUPS or first == MODELS:
+        return _command_alone((first,))
+    return _command_alone(()) if list(words) == ["--version"] else command()
 
 
 @cache
-def _command_alone(name: str) -> Callable[..., object]:
-    alone = copy(app)
-    alone.registered_commands = [each for each in app.registered_commands if _name_of(each) == name]
-    alone.registered_groups = [each for each in app.registered_groups if each.name == name]
-    return get_command(alone)
-
-
-def _name_of(command: CommandInfo) -> str:
-    return command.name or get_command_name(getattr(command.callback, "__name__", ""))
+def _command_alone(names: tuple[str, ...]) -> Callable[..., object]:
+    return get_command(_of(names))
 
 
 def _fail(name: str, message: str, status: int, *, as_json: bool) -> NoReturn:
