@@ -374,3 +374,17 @@ def test_a_plan_names_derived_columns_that_nothing_reads(suffice: Runner, tmp_pa
         encoding="utf-8",
     )
     assert "\nnothing reads: unused\n" in suffice.text("plan", str(path))
+
+
+def test_what_is_left_at_the_end_of_a_process_is_not_looked_through() -> None:
+    code = """
+import atexit, gc
+atexit.register(lambda: print(gc.get_freeze_count() > 0))  # handlers run last come, first served
+from suffice.cli.app import main
+try:
+    main(["--version"])
+finally:
+    print(gc.get_freeze_count() > 0)
+"""
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert done.stdout.splitlines()[1:] == ["False", "True"]
