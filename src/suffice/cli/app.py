@@ -42,6 +42,8 @@ CLOSED_PIPE = 128 + 13
 """The status of a program whose reader has gone, as shells give it to one that SIGPIPE ends."""
 GARBAGE = 200_000
 """Objects made before a collection: at the 700 of Python, imports alone spend a tenth of their time on it."""
+REPORT_LEAKS = frozenset({"duckdb", "jaxlib"})
+"""Libraries that print at the end of a process what is left of theirs."""
 PANELS = {
     "Read what was released (consumer)": (
         "list show table posterior quantiles tree adopt compare compare-priors pool calibrate model publish "
@@ -322,9 +324,8 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     chosen, log = settings.CHOSEN.set(None), records.CURRENT.set(None)
     collected_at = gc.get_threshold()
     gc.set_threshold(GARBAGE)
-    # What is left at the end goes with the process: to look through it takes longer than a small question.
-    atexit.unregister(gc.freeze)
-    atexit.register(gc.freeze)
+    atexit.unregister(leave_garbage)
+    atexit.register(leave_garbage)
     postpone_unused_modules()
     try:
         forget_withdrawn()
@@ -340,6 +341,12 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         gc.set_threshold(*collected_at)
         records.CURRENT.reset(log)
         settings.CHOSEN.reset(chosen)  # of this command alone, where a program runs several
+
+
+def leave_garbage() -> None:
+    """Let what is left at the end go with the process: looking through it is a fifth of a small question."""
+    if REPORT_LEAKS.isdisjoint(sys.modules):
+        gc.freeze()
 
 
 def _forget_reader() -> int:
