@@ -104,6 +104,7 @@ def test_importing_the_package_imports_nothing_else(directory: Path) -> None:
     assert not modules_after("import suffice", directory) & (OPTIONAL | NUMERIC | {"typer"})
 
 
+@pytest.mark.slow
 def test_a_consumers_module_imports_nothing_optional(directory: Path) -> None:
     """One interpreter for all, as what one imports stays: a module is named where the first such one came."""
     code = f"""

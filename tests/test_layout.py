@@ -84,6 +84,7 @@ def test_every_directory_with_modules_is_a_listed_package(
     assert sorted(directory.replace("/", ".") for directory in directories) == setuptools_table["packages"]
 
 
+@pytest.mark.slow
 def test_a_wheel_holds_the_modules_the_proofs_and_nothing_else(distributions: Path) -> None:
     source = distributions / "source"
     expected = source_files(source, "*.py") | source_files(source, "*.md")
@@ -104,6 +105,7 @@ def test_a_wheel_holds_the_modules_the_proofs_and_nothing_else(distributions: Pa
     assert any(name.endswith(".dist-info/licenses/LICENSE") for name in contents)
 
 
+@pytest.mark.slow
 def test_a_source_distribution_holds_the_files_of_the_repository_and_nothing_else(
     repository: Path, repository_files: list[str], distributions: Path
 ) -> None:

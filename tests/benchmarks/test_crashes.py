@@ -37,6 +37,7 @@ def test_a_campaign_of_three_kills(repository: Path, tmp_path: Path) -> None:
     assert done.stdout.endswith("broken: 0\n")
 
 
+@pytest.mark.slow
 def test_half_of_a_plan_is_aimed(repository: Path, tmp_path: Path) -> None:
     program = "import crashes; print(sum(kill.aimed for kill in crashes.make_plan(10)))"
     paths = [str(repository / "benchmarks"), str(repository / "tests")]

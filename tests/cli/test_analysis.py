@@ -195,6 +195,7 @@ def test_draws_as_netcdf(release: str, suffice: Runner, tmp_path: Path) -> None:
         assert list(read["origin"].values) == ["EWR", "JFK", "LGA"]
 
 
+@pytest.mark.slow
 def test_two_months_compared(suffice: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plan = make_plan(
         statistics={"cancelled": {"family": "bernoulli", "column": "c"}},

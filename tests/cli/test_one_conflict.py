@@ -113,6 +113,7 @@ def test_what_commands_print_write_and_draw(
     assert SAID in words(picture.read_text(encoding="utf-8").replace("<!--", "").replace("-->", ""))
 
 
+@pytest.mark.slow
 def test_what_is_published(suffice: Runner, store: Path, tmp_path: Path) -> None:
     made = suffice.json(
         *("publish", "monthly@2013-01", "cancelled", "--prior", PRIOR, "--draws", "3", "--store", str(store))
@@ -141,6 +142,7 @@ def test_what_javascript_shows(store: Path, how: str) -> None:
     assert SAID in done.stdout
 
 
+@pytest.mark.slow
 def test_a_contradicted_row_of_a_command_has_its_conflict_beside_it(store: Path, suffice: Runner) -> None:
     months = ("--disjoint", "monthly@2013-01", "--disjoint", "monthly@2013-02")
     for words in (("posterior", "monthly@2013-01", "cancelled"), ("pool", "cancelled", *months)):

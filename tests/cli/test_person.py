@@ -32,6 +32,7 @@ def _written(workspace: Workspace, **changes: Any) -> str:
     return str(workspace.write_spec(statistics=STATISTICS, groups=None, window=window, **changes))
 
 
+@pytest.mark.slow
 def test_a_person_is_told_of_windows_years_and_rows(spec: str, suffice: Runner) -> None:
     suffice.json("backfill", spec, "--from", "2013-01", "--to", "2013-03", "--as-of", "2013-04-03T00:00Z")
     suffice.json("release", spec, "--window", "2013-01", "--amendment", "1")

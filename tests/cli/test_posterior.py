@@ -61,6 +61,7 @@ def test_a_posterior_says_what_it_rests_on(workspace: Workspace, suffice: Runner
     assert "whole number" in suffice.text("posterior", "flights", "cancelled", "--n-prior", "-4", status=2)
 
 
+@pytest.mark.slow
 def test_a_posterior_says_what_does_not_exist_and_what_was_written(
     workspace: Workspace, suffice: Runner, tmp_path: Path
 ) -> None:
@@ -149,6 +150,7 @@ def test_a_posterior_is_written_as_a_card(workspace: Workspace, suffice: Runner,
     assert "--card" in suffice.text(*words, str(tmp_path / "card.txt"), status=2)
 
 
+@pytest.mark.slow
 def test_a_posterior_says_which_records_it_is_of(
     workspace: Workspace, suffice: Runner, tmp_path: Path
 ) -> None:

@@ -121,6 +121,7 @@ def test_every_pooling_has_a_report(suffice: Runner) -> None:
     assert str(report).startswith("Populations")
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("here")
 def test_what_is_explained_is_of_the_same_model_without_covariates() -> None:
     """Spreads of cells of any size compare with each other, not with one at a typical size."""

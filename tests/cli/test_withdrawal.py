@@ -116,6 +116,7 @@ def test_a_reason_is_one_line(workspace: Workspace, run: Run) -> None:
     assert not Path(released["uri"], "withdrawn.json").exists()
 
 
+@pytest.mark.slow
 def test_the_last_window_is_not_skipped_and_an_amendment_replaces_it(workspace: Workspace, run: Run) -> None:
     monthly = {"column": "day", "every": "month", "amend": ["7 days"]}
     _write_spec(workspace, window=monthly, privacy=_cheap())

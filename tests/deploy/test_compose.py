@@ -186,6 +186,7 @@ def test_the_profile_pins_what_the_file_starts(composed: dict[str, Any]) -> None
     )
 
 
+@pytest.mark.slow
 def test_preparing_makes_what_is_mounted_and_replaces_nothing(
     composed: dict[str, Any], prepared: Callable[[], Path]
 ) -> None:

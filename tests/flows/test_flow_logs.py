@@ -27,6 +27,7 @@ def logs(runs: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
     return dict(found)
 
 
+@pytest.mark.slow
 def test_every_run_has_its_lines_from_start_to_end(logs: dict[str, list[dict[str, Any]]]) -> None:
     assert len(logs) >= 20
     for lines in logs.values():

@@ -192,6 +192,7 @@ def test_a_model_is_fitted_once_and_its_folder_is_there_whole(runs: dict[str, An
     assert [path.name for path in folder.parent.iterdir()] == [folder.name]
 
 
+@pytest.mark.slow
 def test_a_publication_is_what_the_command_line_publishes(runs: dict[str, Any]) -> None:
     """Under the same id; its page says what was asked, and Prefect holds no number of it."""
     published = publication(runs)

@@ -196,6 +196,7 @@ def release_of(store: str | Path) -> str:
     return str(manifest.parent)
 
 
+@pytest.mark.slow
 def test_what_is_pinned_is_published(answers: dict[str, str]) -> None:
     assert answers["pinned"].startswith(f"{answers['place']}/posteriors/publications/")
 

@@ -94,6 +94,7 @@ def test_the_how_tos_commands_of_suffice_work_as_written(
     assert suffice.json("show", "flights")["window"] == "2013-12"
 
 
+@pytest.mark.slow
 def test_prefect_takes_every_command_of_the_how_to(
     scheduled: Scheduled, prefect_server: PrefectServer
 ) -> None:

@@ -99,6 +99,7 @@ def answer(place: Workspace, repository: Path, prefect_server: PrefectServer) ->
     return found
 
 
+@pytest.mark.slow
 def test_the_attack_works_where_variables_are_open(place: Workspace, outcomes: dict[str, Any]) -> None:
     assert outcomes["control"]["state"] == "COMPLETED", outcomes
     assert charged(other_ledger(place)) == ["control"]

@@ -290,6 +290,7 @@ def test_a_card_that_could_run_scripts_is_not_put_beside_our_pages(tmp_path: Pat
         assert f"{HOSTILE[0]}\\u200b" in Page(text).shown
 
 
+@pytest.mark.slow
 def test_only_what_is_new_is_made(tmp_path: Path) -> None:
     make_small(tmp_path, *WINDOWS[:2])
 

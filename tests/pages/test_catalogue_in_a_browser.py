@@ -140,6 +140,7 @@ def test_every_kind_of_page_is_accessible_and_fits_its_screen(
     watched.context.close()
 
 
+@pytest.mark.slow
 def test_axe_finds_what_is_wrong(browser: Browser) -> None:
     """The control: a page that nobody can read is found."""
     from axe_playwright_python.sync_playwright import Axe
@@ -228,6 +229,7 @@ def test_over_http_colours_are_kept_and_no_request_leaves(
         server.shutdown()
 
 
+@pytest.mark.slow
 def test_without_scripts_everything_but_search_and_explorer_is_there(
     browser: Browser, site: Path, pages: dict[str, str]
 ) -> None:

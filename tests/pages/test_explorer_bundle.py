@@ -62,6 +62,7 @@ def test_the_bundle_is_what_esbuild_makes(tmp_path: Path) -> None:
     assert target.read_text(encoding="utf-8") == _bundle()
 
 
+@pytest.mark.slow
 def test_its_own_tests_pass() -> None:
     """Contrasts against closed forms, sliders, lines for shells and for Python, addresses."""
     done = subprocess.run(

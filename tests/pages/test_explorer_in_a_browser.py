@@ -239,6 +239,7 @@ def test_a_page_answers_while_counts_are_worked_out(site: Path, browser: Browser
     context.close()
 
 
+@pytest.mark.slow
 def test_the_explorer_lies_within_four_screens_of_a_telephone(site: Path, browser: Browser) -> None:
     """What is asked and what is answered, in every field and number: nothing of it is far down the page."""
     page = next((site / "releases" / "flights").rglob("index.html"))
@@ -256,6 +257,7 @@ def test_the_explorer_lies_within_four_screens_of_a_telephone(site: Path, browse
     context.close()
 
 
+@pytest.mark.slow
 def test_a_page_whose_data_were_changed_shows_no_number(site: Path, browser: Browser) -> None:
     page = next((site / "releases" / "many").rglob("index.html"))
     manifest = json.loads((page.parent / "manifest.json").read_text(encoding="utf-8"))

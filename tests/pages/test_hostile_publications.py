@@ -146,6 +146,7 @@ def test_of_parts_the_first_rows_are_shown_and_how_many_there_are(tmp_path: Path
     assert table["id"] == "rows-1"
 
 
+@pytest.mark.slow
 def test_a_page_stays_small_whatever_stands_in_a_table(tmp_path: Path) -> None:
     release = make_release(tmp_path / "store", statistics={"flag": {"family": "bernoulli", "column": "c"}})
     made = publish(release, "flag", draws=0, formats="json")

@@ -118,6 +118,7 @@ def test_posteriors_are_those_of_python(release: suffice.Release) -> None:
     assert [(one["cell"], one["prior"]) for one in conflicts] == [("most", PRIORS[2])] * 2
 
 
+@pytest.mark.slow
 def test_a_prior_beyond_the_table_is_refused(release: suffice.Release) -> None:
     far = {"cell": "most", "method": "noise-aware", "prior": "NormalInverseGamma(100, 1e9, 1e6, 1e6)"}
     assert _asked(release, [far]) == [{"refused": "resolution"}]

@@ -98,6 +98,7 @@ def generator() -> np.random.Generator:
     return np.random.default_rng(1)
 
 
+@pytest.mark.slow
 def test_densities_are_the_posteriors_own(release: Release, tmp_path: Path, figures: list[Figure]) -> None:
     posterior = release.posterior("flag", prior="Beta(1, 3)")
     beside = release.posterior("flag", prior="Beta(1, 3)", method="plug-in")
@@ -163,6 +164,7 @@ def test_a_picture_of_robustness_has_every_range(
     assert "noise drawn again" in picture.svg
 
 
+@pytest.mark.slow
 def test_a_range_without_a_bound_goes_to_the_edge(tmp_path: Path, figures: list[Figure]) -> None:
     """Few records: under a tenth of any other prior a rate may be as large as one likes."""
     entry = {"family": "exponential", "column": "d", "upper": 10, "lattice_bits": 4}

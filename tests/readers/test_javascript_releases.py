@@ -156,6 +156,7 @@ def in_rho() -> list[dict[str, Any]]:
     return [json.loads(compose(plan, smallest_files(plan))) for plan in plans]
 
 
+@pytest.mark.slow
 def test_another_l2_sensitivity_is_refused() -> None:
     """A smaller one would let a manifest state less noise than its rho takes."""
     documents = in_rho()
@@ -173,6 +174,7 @@ def test_another_l2_sensitivity_is_refused() -> None:
             parse_manifest(manifest)
 
 
+@pytest.mark.slow
 def test_another_scale_of_the_noise_is_refused() -> None:
     changed = []
     for document in (documents()["families"], in_rho()[0]):

@@ -105,6 +105,7 @@ def test_the_table_counts_what_clipping_moved(release: Release, data: dict[str, 
     assert np.sum(held == UPPER) > REACH * 3.0, "counting what lies at a bound would show"
 
 
+@pytest.mark.slow
 def test_answers_are_those_of_the_sums_under_the_noise_that_was_drawn(release: Release) -> None:
     """The same sums without counts, behind noise of this scale: what a plain statistic would have been."""
     for name, entry in STATISTICS.items():

@@ -312,6 +312,7 @@ def test_a_guessed_family_names_the_one_that_is_meant(guess: str, meant: str) ->
         getattr(suffice, guess)
 
 
+@pytest.mark.slow
 def test_a_picture_is_saved_by_the_name_that_matplotlib_has(book: Notebook) -> None:
     picture = book.release()["cancelled"].posterior().plot()
     picture.savefig(book.directory / "posterior.png")

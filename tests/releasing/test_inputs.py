@@ -102,6 +102,7 @@ def entries(workspace: Workspace) -> int:
         return len(list(ledger.entries()))
 
 
+@pytest.mark.slow
 def test_input_that_is_not_the_owners_is_refused_before_the_charge(tmp_path: Path) -> None:
     workspace = make_workspace(tmp_path)
     assert workspace.run(name="before").release.manifest["input_verified"] is False

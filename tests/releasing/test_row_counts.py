@@ -77,6 +77,7 @@ def test_what_noise_may_explain_is_not_named() -> None:
     assert compared(counts(*usual, edge - 1e-6, *usual))[3] is Rows.FEW
 
 
+@pytest.mark.slow
 def test_status_names_a_month_that_is_nearly_empty(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -174,6 +174,7 @@ def losses(columns: int, steps: int, n_draws: int, factor: Fraction) -> ConeLoss
     return cone_loss(drawn_in_parts(columns, steps, n_draws, factor), columns=columns, steps=steps)
 
 
+@pytest.mark.slow
 def test_a_cone_tells_epsilon_from_more() -> None:
     """Draws in floating point: of 200,000 the power against 1.1 epsilon is above 1 - 1e-6."""
     rng = np.random.default_rng()

@@ -47,6 +47,7 @@ def assert_covers(share: float, cells: int, least: float = LEAST, most: float = 
     assert binom.sf(number - 1, cells, most) > FALSE_ALARM, share
 
 
+@pytest.mark.slow
 def test_intervals_of_alike_rows_cover() -> None:
     rng = np.random.default_rng(20261122)
     truth = np.full(CELLS, 0.5)

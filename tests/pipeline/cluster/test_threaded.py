@@ -40,6 +40,7 @@ def graphs(draw: st.DrawFn) -> tuple[dict[str, Any], list[str]]:
     return graph, draw(st.lists(st.sampled_from(list(graph)), min_size=1, max_size=4, unique=True))
 
 
+@pytest.mark.slow
 @given(graphs(), st.integers(1, 3))
 def test_results_are_those_of_dask(drawn: tuple[dict[str, Any], list[str]], n_threads: int) -> None:
     graph, keys = drawn

@@ -366,6 +366,7 @@ def nested(draw: st.DrawFn) -> list[list[int]]:
     return parents
 
 
+@pytest.mark.slow
 @given(nested())
 def test_any_nested_maps_are_the_tree_that_they_say(parents: list[list[int]]) -> None:
     depth = len(parents)

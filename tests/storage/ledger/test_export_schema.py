@@ -7,6 +7,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import jsonschema
+import pytest
 
 from scripts.schemas.__main__ import SCHEMAS
 from suffice.storage.ledger.chain import SALT, EntryKind
@@ -68,6 +69,7 @@ def lost_after(ledger: Ledger) -> LostCharge:
     return LostCharge(named=named, reserved=stated, plan_json=plan, manifest=None)
 
 
+@pytest.mark.slow
 def test_lines_of_an_export_are_as_the_schema_says_and_changed_ones_are_not(
     ledger: Ledger, ledger_factory: Callable[[], Ledger], make_request: MakeRequest
 ) -> None:

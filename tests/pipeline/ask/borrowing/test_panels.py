@@ -58,6 +58,7 @@ def answer() -> PanelPosterior:
     return asked(released(LOGIT), over="month")
 
 
+@pytest.mark.slow
 def test_it_says_what_borrowed_from_what(answer: PanelPosterior) -> None:
     said = str(answer)
     assert f"{N} series of {N * MONTHS} cells walk over month, in the order of months" in said
@@ -155,6 +156,7 @@ def test_what_does_not_go_together_is_refused(further: dict[str, Any], says: str
         asked(released(LOGIT), **further)
 
 
+@pytest.mark.slow
 def test_cells_of_two_noises_are_those_of_a_series_of_windows(answer: PanelPosterior) -> None:
     """Windows of a series may differ in noise: here halves have the same, and so have answers."""
     statistic = released(LOGIT)

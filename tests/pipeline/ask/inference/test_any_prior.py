@@ -293,6 +293,7 @@ def test_a_prior_is_named_in_its_posterior() -> None:
     assert str(suffice.Density(np.zeros_like, 0, 5)) == "Density on 0..5"
 
 
+@pytest.mark.slow
 def test_cells_have_the_posteriors_that_they_have_alone() -> None:
     statistic = released("exponential", [[3, 9], [-2, -3], [4000, 3900], [0, 0]], epsilon="0.1")
     prior = stats.halfcauchy(scale=1.0)
@@ -309,6 +310,7 @@ def _flags() -> NoisyStatistic:
     return noisy_statistic(plan, np.array([[13_880, 6_120]]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [1e-4, 1e-5, 1e-6])
 def test_a_spike_of_a_millionth_of_the_support_is_seen(width: float) -> None:
     """Half of the prior is uniform, half next to a point: the likelihood there weighs them."""
@@ -324,6 +326,7 @@ def test_a_spike_of_a_millionth_of_the_support_is_seen(width: float) -> None:
     assert abs(flat.mean("probability")[0] - expected) > 5e-3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [1e-4, 3e-5, 1e-5])
 def test_a_spike_of_an_unbounded_support_is_seen_where_its_mass_is(width: float) -> None:
     """Half of the prior is exponential, half next to a point where the likelihood is high."""

@@ -107,6 +107,7 @@ def test_mixtures_are_restricted_by_their_distribution_function(prior: str, is_c
         assert posterior.mean("rate")[cell] == pytest.approx(mean, rel=0.005)
 
 
+@pytest.mark.slow
 def test_a_mean_and_a_variance_are_those_of_bounded_records() -> None:
     plan = statistic_plan({"family": "normal", "lower": "0", "upper": "8"}, epsilon="0.1", public_n=False)
     unit = 4 * (1 << 32)

@@ -199,6 +199,7 @@ def test_the_choice_is_made_cell_by_cell_and_is_stated() -> None:
     assert abs(one.mean("rate")[0] - few.mean("rate")[0]) < 0.005 * few.sd("rate")[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", ["0.3", "5"])
 def test_far_from_the_mean_no_cell_is_told_otherwise_than_by_its_whole_distribution(
     epsilon: str, monkeypatch: pytest.MonkeyPatch

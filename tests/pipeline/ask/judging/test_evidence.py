@@ -141,6 +141,7 @@ def test_two_normal_records() -> None:
     )
 
 
+@pytest.mark.slow
 def test_evidence_is_of_the_prior_within_the_bounds() -> None:
     """Rates of records up to 8: a prior of which 48 % lies above, and the same cut off by its statement."""
     statistic = noisy_statistic(plan_of("poisson", upper="8"), np.array([[100, 300], [10, 70], [-20, 330]]))
@@ -159,6 +160,7 @@ def test_evidence_is_of_the_prior_within_the_bounds() -> None:
     assert np.max(np.abs(unrestricted.log_evidence - stated.log_evidence)) > 0.3
 
 
+@pytest.mark.slow
 def test_evidence_of_normal_columns_is_of_the_prior_within_the_bounds() -> None:
     """p(y | A) / p(y) = P(A | y) / P(A), both shares by draws: within six standard errors of 100,000."""
     plan = plan_of("normal", lower="0", upper="10", epsilon="0.5")

@@ -193,6 +193,7 @@ def test_a_truth_beyond_the_grid_is_said_to_be_never_drawn() -> None:
     assert "this truth lies beyond the sample's 0.05..0.95: it is never drawn" in said[0.99]
 
 
+@pytest.mark.slow
 def test_what_cannot_be_compared_is_refused() -> None:
     plain = spec_of(x={"family": "bernoulli", "column": "x"})
     with pytest.raises(UsageError, match="no statistic of the spec states a sample"):

@@ -152,6 +152,7 @@ def test_a_fine_grid_of_all_simulations_agrees(
     assert found.width_without_noise < np.median(trials.widths(Fraction(50))) * 1.001
 
 
+@pytest.mark.slow
 def test_a_prior_without_moments_is_planned_for() -> None:
     """What only a prior with a variance can answer, its plug-in posterior, is not asked for."""
     spec = load_spec(

@@ -49,6 +49,7 @@ def release(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Release:
     return release_of(tmp_path, COLUMNS, f"{1:016x}", monkeypatch)
 
 
+@pytest.mark.slow
 def test_new_rows_follow_the_order_that_was_declared(release: Release) -> None:
     """A million rows: their means are those of the parameters, far from those of the columns exchanged."""
     assert list(release.entry("s")["columns"]) == ["z", "a"]

@@ -136,6 +136,7 @@ def test_evidence_is_the_engines_and_compares_priors(tmp_path: Path) -> None:
     assert compared.total_log_bayes_factors[1] < -3.0
 
 
+@pytest.mark.slow
 def test_changes_of_quantiles_have_intervals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     window = {"column": "day", "every": "month"}
     plan = plan_of("1", window=window)

@@ -134,6 +134,7 @@ def test_the_log_likelihoods_are_those_of_the_rows() -> None:
         assert values[0] - values[1] == pytest.approx(expected[0] - expected[1], abs=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ENTRIES)
 def test_rows_are_labelled_and_default_priors_are_public(name: str) -> None:
     data = rows_of(40, np.random.default_rng())

@@ -51,6 +51,7 @@ def moments(rows: Floats) -> tuple[Floats, Floats]:
     return rows.mean(axis=0), np.asarray(covariance)
 
 
+@pytest.mark.slow
 def test_moments_of_bounded_rows_lie_in_the_region_of_columns_up_to_its_edge() -> None:
     rng = np.random.default_rng()
     region, wider = (RegionOfColumns.of(constants(wider=wider)) for wider in (0.0, ROUNDING))

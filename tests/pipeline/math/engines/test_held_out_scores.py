@@ -133,6 +133,7 @@ def test_times_of_a_walk_are_as_quadrature_has_them(values: list[float]) -> None
     assert not np.any(scores.is_rough)
 
 
+@pytest.mark.slow
 def test_what_others_say_beyond_the_points_of_a_walk_counts() -> None:
     """Of a time alone others say nothing but the law of first positions, wider than any posterior."""
     values = [300.0] * 5

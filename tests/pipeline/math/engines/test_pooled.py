@@ -391,6 +391,7 @@ def test_intervals_hold_small_cells_where_rates_move_with_size_and_not_without_t
     assert covered["none"] < 31
 
 
+@pytest.mark.slow
 def test_a_slope_that_small_cells_hardly_tell_is_that_of_sums_over_all_counts(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -118,6 +118,7 @@ def test_edges_that_are_one_number_in_a_narrow_type_leave_bins_empty() -> None:
     assert sorted(narrow) == narrow
 
 
+@pytest.mark.slow
 @given(
     st.lists(st.fractions(-50, 50, max_denominator=40), min_size=3, max_size=8, unique=True),
     st.lists(st.integers(0, 7), max_size=3, unique=True),

@@ -146,6 +146,7 @@ def test_arrays_off_a_network_need_not_be_aligned() -> None:
     assert np.array_equal(first, second)
 
 
+@pytest.mark.slow
 @needs_native
 def test_the_loops_in_use_are_those_in_c_unless_numba_is_asked_for() -> None:
     code = "from suffice.pipeline.rows.chunk import jit, kernels; print(jit.how_compiled())"

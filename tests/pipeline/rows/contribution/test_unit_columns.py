@@ -194,6 +194,7 @@ def summed(spec: Spec, key: UnitKey = KEY, **how: int) -> dict[str, list[int]]:
     return {name: of.sum(axis=0).tolist() for name, of in sums.items()}
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(ROWS)
 def test_units_are_summed_as_plain_python_sums_them(

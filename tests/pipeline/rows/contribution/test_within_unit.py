@@ -227,6 +227,7 @@ def test_no_unit_moves_rows_and_units_further_than_declared(
     assert farthest(units, "add_or_remove_one") == MAX_ROWS**2 * shared.unit_total
 
 
+@pytest.mark.slow
 def test_cells_share_what_rows_and_units_cost(tmp_path: Path) -> None:
     """A unit's rows may lie in two cells: its products are then smaller than those of one cell."""
     engine = UnitEngine(tmp_path, "normal within units", "add_or_remove_one", "groups", OTHER_KEY)

@@ -361,6 +361,7 @@ def test_a_worker_that_dies_changes_no_bit(
     assert marker.exists()
 
 
+@pytest.mark.slow
 def test_nothing_adds_the_rows_of_a_unit_one_by_one(tmp_path: Path) -> None:
     spec = unit_spec(write(tmp_path / "data", customers()))
     with pytest.raises(ValueError, match="are bounded before"):

@@ -141,6 +141,7 @@ def as_parquet(root: Path, **deleted: np.ndarray[Any, Any]) -> Spec:
     return spec_of({"parquet": str(root)})
 
 
+@pytest.mark.slow
 def test_sums_are_those_of_the_rows_that_are_left(table: Path, tmp_path: Path, threads: Cluster) -> None:
     rng = np.random.default_rng(3)
     oslo, bergen = np.flatnonzero(rng.random(N_ROWS) < 0.3), np.array([0, 1, 65_535, 65_536, N_ROWS - 1])

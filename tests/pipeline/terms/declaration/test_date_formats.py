@@ -61,6 +61,7 @@ def test_what_is_no_format_is_refused(written: str, pivot: int | None) -> None:
         DateFormat(written, pivot)
 
 
+@pytest.mark.slow
 @given(st.text())
 def test_no_text_is_an_error(text: str) -> None:
     DateFormat("%d-%b-%y %H:%M:%S.%f", 1970).date(text)

@@ -10,6 +10,7 @@ from scipy import stats
 
 from suffice.pipeline.math.engines.cone.latent_noise import ConePoints, LatentConeNoise
 from suffice.pipeline.terms.statistics.cone_noise import ConeNoise
+from support.slopes import assert_gradient
 
 STEPS = 1 << 16
 DESIGNS = [(1, True), (2, True), (4, True), (2, False), (3, False)]
@@ -67,13 +68,8 @@ def test_the_gradient_is_that_of_the_density(columns: int, linear: bool) -> None
     law = LatentConeNoise.of(noise, values)
     moments, x = rng.normal(size=(law.coefficients.shape[1], 6)) * 10.0, law.draw(6, rng)
     _, by_moments, by_coordinates = law(moments, x)
-    for at, slopes, is_moment in ((moments, by_moments, True), (x, by_coordinates, False)):
-        for place in range(len(at)):
-            step = np.zeros((len(at), 1))
-            step[place] = 1e-6
-            above = law(moments + step, x) if is_moment else law(moments, x + step)
-            below = law(moments - step, x) if is_moment else law(moments, x - step)
-            assert slopes[place] == pytest.approx((above[0] - below[0]) / 2e-6, rel=1e-4, abs=1e-4)
+    both, by_both = np.concatenate([moments, x]), np.concatenate([by_moments, by_coordinates])
+    assert_gradient(lambda at: law(at[: len(moments)], at[len(moments) :])[0], both, by_both)
 
 
 def test_released_numbers_have_the_law_that_is_taken_for_theirs() -> None:

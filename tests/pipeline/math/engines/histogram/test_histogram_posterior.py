@@ -234,6 +234,7 @@ def test_between_heaps_bins_are_nearly_empty(monkeypatch: pytest.MonkeyPatch) ->
     assert between() > 190.0
 
 
+@pytest.mark.slow
 def test_noise_of_another_scale_is_less_probable() -> None:
     """Of 120 histograms the gain is some 9 standard errors: a miss of 3 has a chance below 1e-8."""
     rng = np.random.default_rng()

@@ -23,6 +23,7 @@ from suffice.pipeline.math.priors.record_count import Fixed, Uniform
 from suffice.pipeline.terms.released.noise_distribution import NoisyTotals
 from support.joint import STEPS, plan_of, simulate, spec_of, true_regression
 from support.noisy import noisy_statistic
+from support.slopes import assert_gradient
 from support.unrestricted import unrestricted_posterior
 
 if TYPE_CHECKING:
@@ -92,11 +93,7 @@ def test_the_gradient_is_that_of_the_density(linear: bool, regression: bool, fix
     if not fixed:
         x[0] -= 9
     _, gradient = target(x)
-    for coordinate in range(len(x)):
-        step = np.zeros((len(x), 1))
-        step[coordinate] = 1e-5
-        slope = (target(x + step)[0] - target(x - step)[0]) / 2e-5
-        assert gradient[coordinate] == pytest.approx(slope, rel=1e-4, abs=1e-4)
+    assert_gradient(lambda x: target(x)[0], x, gradient)
     state = target.state(x)
     assert target.coordinates(state.n, state.mean, state.spread) == pytest.approx(x, abs=1e-9)
 

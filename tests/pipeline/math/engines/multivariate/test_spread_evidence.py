@@ -19,6 +19,7 @@ from suffice.pipeline.math.engines.multivariate.exact_moments import (
 )
 from suffice.pipeline.math.engines.multivariate.log_posterior import LatentN, LatentTarget
 from suffice.pipeline.terms.released.noise_distribution import NoisyTotals
+from support.slopes import assert_gradient
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -70,11 +71,7 @@ def test_the_gradient_is_that_of_the_density(linear: bool, regression: bool, fix
     if not fixed:
         x[0] -= 9
     _, gradient = target(x)
-    for coordinate in range(len(x)):
-        step = np.zeros((len(x), 1))
-        step[coordinate] = 1e-5
-        slope = (target(x + step)[0] - target(x - step)[0]) / 2e-5
-        assert gradient[coordinate] == pytest.approx(slope, rel=1e-4, abs=1e-4)
+    assert_gradient(lambda x: target(x)[0], x, gradient)
     state = replace(target, evidence=()).state(x)
     found = target.coordinates(np.broadcast_to(state.n, 4), state.mean, state.spread)
     assert found == pytest.approx(x[: len(found)], abs=1e-8)
@@ -112,11 +109,7 @@ def test_an_outcomes_coordinates_keep_the_gradient(linear: bool, data_sets: int,
     x = rng.normal(size=(data_sets * size + (not stated), 4)) * 0.3
     x[: data_sets * size : size] -= 9
     _, gradient = target(x)
-    for coordinate in range(len(x)):
-        step = np.zeros((len(x), 1))
-        step[coordinate] = 1e-5
-        slope = (target(x + step)[0] - target(x - step)[0]) / 2e-5
-        assert gradient[coordinate] == pytest.approx(slope, rel=1e-4, abs=1e-4)
+    assert_gradient(lambda x: target(x)[0], x, gradient)
     (evidence,) = shared
     assert isinstance(evidence, RegressionEvidence | SpreadRegressionEvidence)
     squares = np.repeat(evidence.squares()[:, None], 4, axis=1)
