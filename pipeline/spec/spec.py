@@ -46,11 +46,8 @@ from suffice.pipeline.terms.declaration.source_specs import (
     parse_source,
     source_model,
 )
-from suffice.pipeline.terms.declaration.spec_text import (
-    Document,
-    read_file,
-    read_mapping,
-)
+from suffice.pipeline.terms.declaration.spec_file import read_file
+from suffice.pipeline.terms.declaration.spec_text import Document, read_mapping
 from suffice.pipeline.terms.declaration.wording import (
     MISSING_KEY,
     UNKNOWN_KEY,

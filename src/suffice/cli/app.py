@@ -58,54 +58,54 @@ PANELS = {
 
 
 COMMANDS = {
-    "demo": "app.demo",
-    "init": "inspect.init",
-    "plan": "plan.plan",
-    "inspect": "inspect.inspect",
-    "release": "release.release",
-    "rehearse": "release.rehearse",
-    "audit": "audit.audit",
-    "backfill": "windows.backfill",
-    "status": "windows.status",
-    "metrics": "monitor.metrics",
-    "doctor": "monitor.doctor",
-    "list": "release.list_releases",
-    "show": "release.show",
-    "compare": "compare.compare",
-    "pool": "pool.pool",
-    "compare-priors": "compare.compare_priors",
-    "verify": "trust.verify",
-    "disclose": "trust.disclose",
-    "withdraw": "withdrawal.withdraw",
-    "describe": "withdrawal.describe",
-    "adopt": "adopt.adopt",
-    "table": "table.table",
-    "catalogue": "catalogue.catalogue",
-    "posterior": "posterior.posterior",
-    "quantiles": "quantiles.quantiles",
-    "tree": "tree.tree",
-    "publish": "publish.publish",
-    "calibrate": "calibration.calibrate",
+    "demo": ("suffice.cli.app", "demo"),
+    "init": ("suffice.cli.inspect", "init"),
+    "plan": ("suffice.cli.plan", "plan"),
+    "inspect": ("suffice.cli.inspect", "inspect"),
+    "release": ("suffice.cli.release", "release"),
+    "rehearse": ("suffice.cli.release", "rehearse"),
+    "audit": ("suffice.cli.audit", "audit"),
+    "backfill": ("suffice.cli.windows", "backfill"),
+    "status": ("suffice.cli.windows", "status"),
+    "metrics": ("suffice.cli.monitor", "metrics"),
+    "doctor": ("suffice.cli.monitor", "doctor"),
+    "list": ("suffice.cli.release", "list_releases"),
+    "show": ("suffice.cli.release", "show"),
+    "compare": ("suffice.cli.compare", "compare"),
+    "pool": ("suffice.cli.pool", "pool"),
+    "compare-priors": ("suffice.cli.compare", "compare_priors"),
+    "verify": ("suffice.cli.trust", "verify"),
+    "disclose": ("suffice.cli.trust", "disclose"),
+    "withdraw": ("suffice.cli.withdrawal", "withdraw"),
+    "describe": ("suffice.cli.withdrawal", "describe"),
+    "adopt": ("suffice.cli.adopt", "adopt"),
+    "table": ("suffice.cli.table", "table"),
+    "catalogue": ("suffice.cli.catalogue", "catalogue"),
+    "posterior": ("suffice.cli.posterior", "posterior"),
+    "quantiles": ("suffice.cli.quantiles", "quantiles"),
+    "tree": ("suffice.cli.tree", "tree"),
+    "publish": ("suffice.cli.publish", "publish"),
+    "calibrate": ("suffice.cli.calibration", "calibrate"),
 }
 """Where each command is, as module and function here: of a command line only its own is imported."""
 GROUPS = {
-    "ledger": "ledger.app",
-    "keys": "keys.app",
-    "config": "config.app",
-    "cluster": "keys.cluster_app",
-    "store": "store.app",
-    "publications": "publications.app",
+    "ledger": ("suffice.cli.ledger", "app"),
+    "keys": ("suffice.cli.keys", "app"),
+    "config": ("suffice.cli.config", "app"),
+    "cluster": ("suffice.cli.keys", "cluster_app"),
+    "store": ("suffice.cli.store", "app"),
+    "publications": ("suffice.cli.publications", "app"),
 }
 MODELS = "model"
 COMMANDS_OF_MODELS = {
-    "classify": "predict.classify",
-    "predict": "predict.predict",
-    "query": "query.query",
-    "transitions": "transitions.transitions",
-    "field": "field.field",
-    "synthesize": "synthesize.synthesize",
-    "hidden-markov": "hidden_markov.hidden_markov",
-    "small-areas": "small_areas.small_areas",
+    "classify": ("suffice.cli.predict", "classify"),
+    "predict": ("suffice.cli.predict", "predict"),
+    "query": ("suffice.cli.query", "query"),
+    "transitions": ("suffice.cli.transitions", "transitions"),
+    "field": ("suffice.cli.field", "field"),
+    "synthesize": ("suffice.cli.synthesize", "synthesize"),
+    "hidden-markov": ("suffice.cli.hidden_markov", "hidden_markov"),
+    "small-areas": ("suffice.cli.small_areas", "small_areas"),
 }
 
 
@@ -281,9 +281,9 @@ def _models() -> typer.Typer:
     return models
 
 
-def _at(place: str) -> Any:
-    module, _, name = place.partition(".")
-    return getattr(import_module(f"suffice.cli.{module}"), name)
+def _at(place: tuple[str, str]) -> Any:
+    module, name = place
+    return getattr(import_module(module), name)
 
 
 @cache
