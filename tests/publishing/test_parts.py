@@ -46,7 +46,7 @@ SHOPS, DAYS, CELLS = 6, 5, 10
 @pytest.fixture(scope="module")
 def release(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return publish_many_cells(
-        tmp_path_factory.mktemp("store"), "bernoulli", SHOPS, DAYS, np.random.default_rng()
+        tmp_path_factory.mktemp("store"), "bernoulli", SHOPS, DAYS, np.random.default_rng(7)
     )
 
 
@@ -366,7 +366,7 @@ def test_memory_does_not_grow_with_the_number_of_cells(tmp_path: Path) -> None:
     peaks = []
     for shops in (1000, 10_000):
         store = tmp_path / str(shops)
-        path = publish_many_cells(store, "bernoulli", shops, 100, np.random.default_rng())
+        path = publish_many_cells(store, "bernoulli", shops, 100, np.random.default_rng(7))
         program = (
             "import resource, sys\n"
             "from suffice.publishing.publish import publish\n"

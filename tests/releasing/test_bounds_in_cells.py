@@ -39,7 +39,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
     """Units of 3, 2 and 1 rows in three cells, so that 2, 2 and 1 would enter, of which 4 do."""
     who, cell = (np.repeat(np.tile(of, UNITS), np.tile([3, 2, 1], UNITS)) for of in ([0, 0, 0], [0, 1, 2]))
     who = who + np.repeat(np.arange(UNITS), 6)
-    order = np.random.default_rng().permutation(len(who))
+    order = np.random.default_rng(7).permutation(len(who))
     table = pa.table({"who": who[order], "cell": cell[order], "late": (who % 2)[order]})
     return make_workspace(tmp_path_factory.mktemp("cells"), granted="1000", table=table, unit="column:who")
 

@@ -45,7 +45,7 @@ ROWS = 3000
 
 
 def table() -> pa.Table:
-    rng = np.random.default_rng()
+    rng = np.random.default_rng(7)
     a, b, e = rng.standard_normal((3, ROWS))
     return pa.table(
         {"origin": pa.array(rng.choice(ORIGINS, ROWS)), "a": a, "b": 0.5 * a + b, "c": a - 0.5 * b + e}
@@ -85,7 +85,10 @@ def test_the_manifest_states_the_law(released: Release) -> None:
 
 
 def test_tables_are_about_the_rows_within_their_noise(released: Release, rows: pa.Table) -> None:
-    """Ten standard deviations, and what rounding 3,000 values to a lattice of 2^16 steps may add."""
+    """Ten standard deviations, and what rounding 3,000 values to a lattice of 2^16 steps may add.
+
+    Of 42 noises that differ by two gamma variables of shape 3 or more one is beyond with a chance below 1e-7.
+    """
     values = {name: np.clip(rows[name].to_numpy(), -5.0, 5.0) for name in "abc"}
     at = rows["origin"].to_numpy(zero_copy_only=False)
     seen = 0

@@ -119,7 +119,7 @@ def released(release: Release) -> dict[tuple[str, str], float]:
 
 @pytest.fixture
 def place(tmp_path: Path) -> Workspace:
-    table = rows(np.random.default_rng(), 200, "2013-01-03")
+    table = rows(np.random.default_rng(7), 200, "2013-01-03")
     return make_workspace(tmp_path, granted="10000", table=table, unit="column:who")
 
 
@@ -129,7 +129,7 @@ def test_units_are_amended_as_rows_come_late(place: Workspace) -> None:
     where: dict[str, Any] = {"store": place.store, "ledger": place.ledger}
     early = pa.concat_tables([pq.read_table(path) for path in sorted(place.data.glob("*.parquet"))])
     suffice.backfill(spec, "2013-01", "2013-01", **where, as_of="2013-02-01T00:00Z")
-    late = rows(np.random.default_rng(), 80, "2013-01-10")
+    late = rows(np.random.default_rng(8), 80, "2013-01-10")
     pq.write_table(late, place.data / "late.parquet")
     done = suffice.backfill(spec, "2013-01", "2013-01", **where, as_of="2013-02-08T00:00Z", by_calendar=True)
     assert done.named("published") == ("2013-01.1",)

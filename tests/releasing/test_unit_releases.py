@@ -81,7 +81,7 @@ def local() -> Iterator[Cluster]:
 def made(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, local: Cluster
 ) -> tuple[Release, dict[str, Any]]:
-    table, of_units = data(np.random.default_rng())
+    table, of_units = data(np.random.default_rng(7))
     place = make_workspace(tmp_path_factory.mktemp("units"), granted="1000", table=table, unit="column:who")
     privacy = {
         "epsilon": EPSILON,

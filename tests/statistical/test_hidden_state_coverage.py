@@ -109,9 +109,13 @@ def test_noise_aware_draws_are_calibrated(trials: int, sweeps: int) -> None:
 
 @pytest.mark.slow
 def test_plug_in_draws_are_not() -> None:
-    """Of the same tables: their 95 % intervals of theta miss what those above may not."""
+    """Of such tables: their 80 and 95 % intervals of theta miss what those above may not.
+
+    Of 400 they held 22 and 38 %: were it 28 and 43 %, 100 would pass with a chance of 1e-8.
+    """
     rng = np.random.default_rng()
-    tables, truths = tables_of(50, rng)
+    trials = 100
+    tables, truths = tables_of(trials, rng)
     draws = [
         plug_in_draws(
             table,
@@ -127,4 +131,4 @@ def test_plug_in_draws_are_not() -> None:
     ]
     found = covered(draws, truths, rng)
     for level in (0.8, 0.95):
-        assert np.min(found[level][:3]) < allowed(level, 50)[0], found
+        assert np.min(found[level][:3]) < allowed(level, trials)[0], found

@@ -49,7 +49,10 @@ def law_of_noise(rate: float, size: int) -> NDArray[np.float64]:
 
 
 def agrees(noise: NDArray[np.int64], law: NDArray[np.float64], least: float = 20.0) -> bool:
-    """Tell whether draws, shape (n, 2), agree with a law: chi-square over cells that expect `least`."""
+    """Tell whether draws, shape (n, 2), agree with a law: chi-square over cells that expect `least`.
+
+    At half of the false alarm: of cells that expect so few the tail is longer, by less than the other half.
+    """
     centre = law.shape[0] // 2
     inside = (np.abs(noise) <= centre).all(axis=1)
     counts = np.zeros(law.shape)
@@ -59,4 +62,4 @@ def agrees(noise: NDArray[np.int64], law: NDArray[np.float64], least: float = 20
     observed = np.append(counts[many], len(noise) - counts[many].sum())
     means = np.append(expected[many], len(noise) - expected[many].sum())
     statistic = float(((observed - means) ** 2 / np.maximum(means, 1e-9)).sum())
-    return bool(chi2.sf(statistic, int(many.sum())) > FALSE_ALARM)
+    return bool(chi2.sf(statistic, int(many.sum())) > FALSE_ALARM / 2)

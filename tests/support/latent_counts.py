@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 FALSE_ALARM = 1e-8
-"""Of every single statistical comparison; there are fewer than a hundred."""
+"""Of every single statistical comparison; a test has fewer than sixty."""
 PAIRS = [[3.0, 5.0], [-4.0, 2.0], [10.0, -1.0], [-6.0, -7.0], [20.0, 1.0]]
 TRIPLES = [[3.0, 5.0, 2.0], [-4.0, 2.0, 9.0], [-6.0, -7.0, -3.0]]
 DRAWS = 20_000

@@ -69,7 +69,7 @@ def discrepancy(counts: tuple[int, ...], scale: float) -> tuple[Floats, Floats, 
     field = NoisyField(
         features=x, margins=np.eye(4), counts=y.astype(float), scales=np.full(4, scale), sds=sds
     )
-    eta, zeta = draw(field, 1000, np.random.default_rng())
+    eta, zeta = draw(field, 1000, np.random.default_rng(7))
     assert split_r_hat(eta).max() < 1.05
     assert split_r_hat(zeta).max() < 1.05
     flat = eta.reshape(-1, 4)
@@ -91,7 +91,10 @@ def discrepancy(counts: tuple[int, ...], scale: float) -> tuple[Floats, Floats, 
     ("counts", "scale"), [((6, 8, 12, 30), 1.0), ((40, 11, 25, 90), 1.0), ((60, 80, 45, 200), 15.0)]
 )
 def test_a_pair_has_the_exact_posterior(counts: tuple[int, ...], scale: float) -> None:
-    """The saddlepoint approximation may shift means by .1 sd and spreads by a tenth."""
+    """The saddlepoint approximation may shift means by .1 sd and spreads by a tenth.
+
+    Six errors of the chains, as they estimate them, come on top.
+    """
     of_mean, of_sd, error = discrepancy(counts, scale)
     assert (of_mean < 0.1 + error).all()
     assert (of_sd < 0.1 + error).all()

@@ -125,8 +125,13 @@ def test_a_posterior_far_narrower_than_a_first_look_is_not_missed(totals: list[f
     assert posterior.sd("probability")[0, 1] == pytest.approx(sd, rel=3e-4)
 
 
-CELLS = 150
+CELLS = 200
 MASSES = (0.5, 0.8, 0.95)
+SLACK = 0.03
+"""How far from its mass a coverage may be: a descriptive share has no prior to be averaged over.
+
+Of 1,500 data sets intervals held .475, .779 and .938 (errors of .013, .011 and .006).
+"""
 FALSE_ALARM = 1e-6 / len(MASSES)
 """Of the coverage at one mass, two-sided, by the exact binomial: 1e-6 a test."""
 
@@ -135,8 +140,8 @@ FALSE_ALARM = 1e-6 / len(MASSES)
 def test_units_of_any_tail_are_covered_and_a_wrong_scale_is_told() -> None:
     """Chances of 1 to 8 rows that differ from cell to cell.
 
-    The control has four times the noise: of 600 of its 80 % intervals 35 % held the share. Were it 40 %, as
-    many of 150 as are asked for would with a chance of 5e-8.
+    The control has four times the noise: of 1,050 of its 80 % intervals 34 % held the share. Were it 40 %,
+    as many of 200 as are asked for would with a chance of 2e-9.
     """
     rng = np.random.default_rng()
     require_coverage(CELLS, 1, ((8.0, True), (32.0, False)), rng)
@@ -165,7 +170,7 @@ def require_coverage(
             levels = [(1 - mass) / 2, (1 + mass) / 2]
             ends = found.quantiles("probability", levels, 1, rng)[:, 1]
             covered = int(np.sum((ends[:, 0] <= share) & (share <= ends[:, 1])))
-            # A descriptive share has no prior to be averaged over: near an end intervals are a little wide.
-            least, most = binom.interval(1.0 - FALSE_ALARM, data_sets, mass)
+            least = binom.ppf(FALSE_ALARM / 2.0, data_sets, mass - SLACK)
+            most = binom.isf(FALSE_ALARM / 2.0, data_sets, mass + SLACK)
             is_nominal.append(least <= covered <= most)
         assert all(is_nominal) is holds, is_nominal

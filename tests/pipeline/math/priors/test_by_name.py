@@ -115,6 +115,7 @@ MOMENTS = {
 
 @pytest.mark.parametrize("number", range(len(PRIORS)))
 def test_truths_are_drawn_from_any_prior(number: int) -> None:
+    """A false alarm of all four priors has a chance below 2e-8."""
     family, prior = PRIORS[number]
     generative_model = generative_model_under(family, prior)
     drawn = generative_model.truth(20_000, np.random.default_rng()).reshape(20_000, -1)

@@ -109,7 +109,7 @@ def test_components_are_weighed_by_their_evidence(
     assert mixed.mean(name)[0] == pytest.approx(mean, rel=1e-6)
     squares = [part.sd(name)[0] ** 2 + (own - mean) ** 2 for part, own in zip(parts, means, strict=True)]
     assert mixed.sd(name)[0] ** 2 == pytest.approx(share * squares[0] + (1 - share) * squares[1], rel=1e-6)
-    # Means of 20,000 draws are normal: six standard errors are a false alarm of 2e-9.
+    # Means of 20,000 draws are normal: six standard errors are a false alarm of 2e-9, 15 times.
     draws = mixed.sample(20_000, np.random.default_rng())[name][:, 0]
     assert np.all(np.abs(draws.mean(axis=0) - mean) < 6 / np.sqrt(20_000) * mixed.sd(name)[0])
 

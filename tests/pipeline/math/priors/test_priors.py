@@ -182,7 +182,7 @@ def test_mean_and_variance_are_drawn_jointly() -> None:
 
 
 def test_one_concentration_is_shared_by_all_categories() -> None:
-    draws = Dirichlet(3).sample(10, np.random.default_rng(), 4)
+    draws = Dirichlet(3).sample(10, np.random.default_rng(7), 4)
     assert draws.shape == (10, 4)
     assert draws.sum(axis=1) == pytest.approx(np.ones(10))
 

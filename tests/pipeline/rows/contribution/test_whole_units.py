@@ -119,7 +119,7 @@ KEYS = 200
 
 
 def test_each_row_is_as_likely_to_be_the_one_taken(tmp_path: Path) -> None:
-    """Of a unit with 5 rows of which 2 are true, over keys: within 5.2 standard errors, 2e-7."""
+    """Of a unit with 5 rows of which 2 are true, over keys: within 5.2 standard errors, exactly 1.2e-7."""
     rows = [("B", (value, "a", dt.date(2013, 1, 31))) for value in (1, 0, None, 0, 1, 0)]
     engine = UnitEngine(tmp_path, "bernoulli of units", "add_or_remove_one")
     engine.write(rows)

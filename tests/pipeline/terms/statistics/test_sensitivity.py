@@ -276,7 +276,7 @@ def test_the_rotated_bound_is_that_of_enumeration(size: int, steps: int, linear:
 @pytest.mark.parametrize("size", [1, 2, 3, 5, 8])
 def test_no_search_on_a_fine_lattice_finds_a_larger_change(size: int, weight: str) -> None:
     """Coordinate search from many starts: it comes close to the bound and never beyond."""
-    steps, rng = 1 << 16, np.random.default_rng()
+    steps, rng = 1 << 16, np.random.default_rng(7)
     bound = minimal_moments(steps, Fraction(weight), columns=size)
     first, second = np.triu_indices(size)
     grid = np.rint(np.linspace(-1, 1, 4 * (size + 1) * 16 + 1) * steps)

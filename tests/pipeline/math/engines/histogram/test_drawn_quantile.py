@@ -35,7 +35,7 @@ RELEASES, SIZE = 12_000, 20_000
 
 
 def test_the_law_is_that_of_the_mechanisms_scores() -> None:
-    rng = np.random.default_rng()
+    rng = np.random.default_rng(7)
     counts = rng.integers(0, 30, (50, 8))
     scale = Fraction(18 * 10 << 20)
     scores = QuantileScores(quantile=Fraction(9, 10), n_bins=8)
@@ -94,7 +94,7 @@ def test_no_data_set_without_records_counts() -> None:
         steps=STEPS,
         n_prior=Fixed(0),
         size=10,
-        rng=np.random.default_rng(),
+        rng=np.random.default_rng(7),
     )
     assert not found.effective.any()
     assert not found.probability.any()

@@ -21,7 +21,7 @@ SDS = np.array([0.5, 0.4, 0.6, 0.9, 0.2, 0.3])
 
 
 def test_moments_are_those_of_clipped_draws() -> None:
-    """Errors of a million draws: six standard errors, and a sixth of the false alarms of 1e-8 each."""
+    """Sixteen means of a million draws within six standard errors: a false alarm has the chance 5e-8."""
     rng = np.random.default_rng()
     for mean, sd in ((0.0, 0.1), (0.7, 0.5), (1.5, 0.4), (0.0, 5.0)):
         x = np.clip(rng.normal(mean, sd, 10**6), -1.0, 1.0)

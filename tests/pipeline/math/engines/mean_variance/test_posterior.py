@@ -122,12 +122,12 @@ def test_plug_in_posteriors_are_exact(public: bool) -> None:
 
 @pytest.mark.slow
 def test_draws_follow_the_distribution() -> None:
+    """Ten comparisons of 40,000 draws with six standard errors: a false alarm has a chance below 1e-7."""
     statistic = released(20)
     posterior = posterior_of(statistic, prior="Independent(mean=Laplace(1, 2), sd=LogNormal(0.7, 0.5))")
     size = 40_000
     draws = posterior.sample(size, np.random.default_rng())
     for name in NAMES:
-        # Six standard errors of shares: two thousand millionths a comparison.
         for level in (0.025, 0.25, 0.5, 0.975):
             below = np.mean(draws[name] < posterior.quantile(name, level))
             assert abs(below - level) < 6 * math.sqrt(level * (1 - level) / size) + 1e-3

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 
 FALSE_ALARM = 1e-9
+"""Of every single comparison; a test has fewer than 300."""
 LARGEST = 13
 """No class is larger in what is enumerated: the priors of N see to it."""
 

@@ -214,21 +214,22 @@ def test_a_coarser_grid_gives_the_same_posterior(
 @pytest.mark.parametrize("categories", [2, 12])
 @pytest.mark.parametrize(("scale", "n"), [(1.0, 10**12), (1e3, 10**6), (1e6, 20), (1e6, 10**9)])
 def test_any_size_is_resolved(scale: float, n: int, categories: int) -> None:
-    rng = np.random.default_rng()
+    """Of arbitrary counts; 56 means of 500 draws by Bernstein's inequality."""
+    rng = np.random.default_rng(7)
     exact = rng.multinomial(n, np.full(categories, 1 / categories))
     noise = np.rint(rng.laplace(0.0, scale, categories))
     counts = noisy_counts([list(exact + noise)], [1.0] * categories, scale, Reciprocal(10**13))
     posterior = count_posterior(counts)
     assert np.sum(posterior.mean) == pytest.approx(1.0, abs=1e-4)
     assert np.all(posterior.sd > 0.0)
-    draws = posterior.sample(500, rng)[:, 0]
+    draws = posterior.sample(500, np.random.default_rng())[:, 0]
     nats = math.log(2 / FALSE_ALARM)
     limit = np.sqrt(2 * posterior.sd[0] ** 2 * nats / 500) + nats / (3 * 500)
     assert np.all(np.abs(draws.mean(axis=0) - posterior.mean[0]) < limit)
 
 
 def test_cells_do_not_depend_on_their_company() -> None:
-    rng = np.random.default_rng()
+    rng = np.random.default_rng(7)
     noisy = [list(row) for row in np.rint(rng.laplace(100.0, 150.0, (300, 3)))]
     together = count_posterior(noisy_counts(noisy, [1.0, 1.0, 1.0], 5.0, Reciprocal(10**9)))
     alone = [
@@ -302,7 +303,7 @@ def test_windows_sums_bounds_and_draws_of_one_row(row: CountWeights, blocks: int
 
 
 def test_small_concentrations_do_not_underflow() -> None:
-    draws = sample_dirichlet(np.full((1000, 3), 1e-4), np.random.default_rng())
+    draws = sample_dirichlet(np.full((1000, 3), 1e-4), np.random.default_rng(7))
     assert np.all(np.isfinite(draws))
     assert np.sum(draws, axis=1) == pytest.approx(1.0)
 

@@ -111,7 +111,7 @@ def test_densities_are_those_of_the_quantiles() -> None:
 
 
 def test_blocks_of_cells_and_single_cells_have_the_same_quantiles(monkeypatch: pytest.MonkeyPatch) -> None:
-    counts = random_cells(5, 12, 0.3, 40, 1.0, Reciprocal(10**6), np.random.default_rng())
+    counts = random_cells(5, 12, 0.3, 40, 1.0, Reciprocal(10**6), np.random.default_rng(7))
     whole, error = law(counts)
     monkeypatch.setattr(marginals, "_AT_ONCE", 1)
     monkeypatch.setattr(marginals, "_NUMBERS", 1)
@@ -124,7 +124,7 @@ def test_blocks_of_cells_and_single_cells_have_the_same_quantiles(monkeypatch: p
 def test_one_category_has_the_probability_one() -> None:
     counts = noisy_counts([[3.0], [-1.0]], [1.0], 1.0, Uniform(0, 10))
     distribution = CountsDistribution(count_posterior(counts))
-    rng = np.random.default_rng()
+    rng = np.random.default_rng(7)
     assert np.all(distribution.quantiles("probability", LEVELS, 100, rng) == 1.0)
     assert np.all(distribution.level_errors(100, rng) == 0.0)
     assert not distribution.is_from_draws
@@ -174,17 +174,15 @@ def excess(counts: NoisyCounts, draws: int, rng: np.random.Generator) -> tuple[F
 
 @pytest.mark.parametrize(("categories", "epsilon", "n"), [(5, 1.0, 1000), (30, 0.5, 300)])
 def test_levels_of_draws_are_those_asked_for(categories: int, epsilon: float, n: int) -> None:
-    rng = np.random.default_rng()
-    counts = random_cells(categories, 3, epsilon, n, 1.0, Reciprocal(10**9), rng)
-    off, error = excess(counts, 10_000, rng)
+    counts = random_cells(categories, 3, epsilon, n, 1.0, Reciprocal(10**9), np.random.default_rng(7))
+    off, error = excess(counts, 10_000, np.random.default_rng())
     assert np.all(error <= TOLERANCE)
     assert np.max(off) < 0.0
 
 
 def test_one_category_that_holds_all_of_a_known_number_has_the_levels_of_draws() -> None:
-    rng = np.random.default_rng()
-    counts = random_cells(12, 1, 0.1, 10**6, 2.0, Fixed(10**6), rng, lone=True)
-    off, error = excess(counts, 20_000, rng)
+    counts = random_cells(12, 1, 0.1, 10**6, 2.0, Fixed(10**6), np.random.default_rng(7), lone=True)
+    off, error = excess(counts, 20_000, np.random.default_rng())
     assert np.all(error <= TOLERANCE)
     assert np.max(off) < 0.0
 

@@ -17,7 +17,7 @@ from suffice.pipeline.math.engines.multivariate.evidence import (
 @pytest.mark.parametrize("size", [1, 2, 5, 12, 13])
 def test_inverses_and_determinants_are_those_of_each_matrix(size: int) -> None:
     """Entry by entry, and beyond twelve columns one after the other; scales from a millionth to a million."""
-    root = np.random.default_rng().normal(size=(7, size, size))
+    root = np.random.default_rng(7).normal(size=(7, size, size))
     scale = 10.0 ** np.linspace(-6, 6, size)
     matrix = (root @ np.swapaxes(root, 1, 2) + np.eye(size)) * scale * scale[:, None]
     inverse, log_determinant = inverted(np.moveaxis(matrix, 0, 2))
@@ -49,7 +49,7 @@ def test_collinear_predictors_that_explain_all_leave_the_evidence_its_digits() -
     A residual that is a difference of fitted sums is wrong by more than the prior's scale of 1e-8, and the
     value by tens. What is left is the rounding of the log determinant.
     """
-    rng, n, small, slope = np.random.default_rng(), 400.0, 1e-8, 0.7
+    rng, n, small, slope = np.random.default_rng(7), 400.0, 1e-8, 0.7
     direction = rng.uniform(-1.0, 1.0, size=(2, 50))
     rows = np.concatenate([direction, slope * direction[:1]])
     second = rows[:, None] * rows[None, :]

@@ -29,14 +29,17 @@ def sample_chains(target: Any, *words: Any) -> NDArray[np.float64]:
 
 
 def test_chains_draw_from_a_density_with_kinks() -> None:
-    """Independent Laplace numbers of very different scales, guided by rounded gradients, in two cells."""
+    """Independent Laplace numbers of very different scales, guided by rounded gradients, in two cells.
+
+    Shares in the tails are within eight errors, as the chains estimate them at this seed.
+    """
     scales = np.array([[1e-3, 4.0], [1.0, 1e3], [50.0, 0.2]])
 
     def target(x: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         scale = np.repeat(scales, x.shape[1] // 2, axis=1)
         return -np.abs(x / scale).sum(axis=0), -np.tanh(x / scale / ROUNDING) / scale
 
-    rng = np.random.default_rng()
+    rng = np.random.default_rng(7)
     start = 2 * scales[:, :, None] * rng.standard_normal((3, 2, 64))
     kept = sample_chains(target, start, scales, 200, rng)
     assert kept.shape == (200, 3, 2, 64)
@@ -56,13 +59,13 @@ def test_chains_draw_from_a_density_with_kinks() -> None:
 def test_short_steps_lead_somewhere_else() -> None:
     """120 kinks allow short steps: 24 are worth 3,800 to 7,600 of 9,600 draws, 8 only 360 to 830.
 
-    Each in 25 repetitions; 1,500 is ten standard deviations of its logarithm below the former's mean.
+    Each in 25 repetitions; 1,500 is far from either at any seed.
     """
 
     def target(x: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         return -np.abs(x).sum(axis=0), -np.tanh(x / ROUNDING)
 
-    rng = np.random.default_rng()
+    rng = np.random.default_rng(7)
     kept = sample_chains(target, rng.standard_normal((120, 1, 64)), np.ones((120, 1)), 150, rng)
     assert effective_draws(np.moveaxis(kept, 3, 1)).min() > 1500
 
@@ -85,10 +88,10 @@ class TwoPeaks:
 def test_only_cells_whose_chains_disagree_are_run_on() -> None:
     """Peaks 5 standard deviations apart: of 1,600 cells R-hat was 1.30 on average before, 1.03 after.
 
-    The average of 20 is more than eight standard deviations away from 1.15 and 1.1.
+    The average of 20 scatters by an eighth of its distance from 1.15 and 1.1.
     """
     position = np.repeat([0.0, 2.5], 20)
-    target, rng = TwoPeaks(position), np.random.default_rng()
+    target, rng = TwoPeaks(position), np.random.default_rng(7)
     start = rng.standard_normal((1, 40, 16)) + position[:, None]
     seed = int(rng.integers(1 << 40))
     short = sample_chains(target, start, np.ones((1, 40)), 64, np.random.default_rng(seed))
@@ -101,8 +104,8 @@ def test_only_cells_whose_chains_disagree_are_run_on() -> None:
 
 
 def test_diagnostics_tell_good_chains_from_bad() -> None:
-    """Every bound is eight standard deviations or more from what 60 repetitions gave on average."""
-    rng, length, chains = np.random.default_rng(), 2000, 32
+    """Of one set of numbers: in 60 others diagnostics scattered by an eighth of their distance to it."""
+    rng, length, chains = np.random.default_rng(7), 2000, 32
     independent = rng.standard_normal((length, chains))
     assert split_r_hat(independent) == pytest.approx(1, abs=0.002)
     assert effective_draws(independent) == pytest.approx(length * chains, rel=0.1)

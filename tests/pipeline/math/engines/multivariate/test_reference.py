@@ -26,7 +26,7 @@ REGRESSION = SpreadNormalInverseGammaRegression((2.0, 3.0, 10.0), (1.0, 2.0, 5.0
 COLUMNS = SpreadNormalInverseWishart((2.0, 3.0, 10.0), (1.0, 2.0, 5.0))
 DRAWS = 30_000
 ERRORS = 6.0
-"""Of a mean of weights: 2e-9."""
+"""Of a mean of weights: 2e-9, and four times that at their skewness of 3."""
 
 
 def is_one(weight: Floats) -> bool:
@@ -35,7 +35,10 @@ def is_one(weight: Floats) -> bool:
 
 @pytest.mark.parametrize("places", [(0,), (2,), (0, 1), (1, 2), (0, 1, 2)])
 def test_densities_are_those_of_draws(places: tuple[int, ...]) -> None:
-    """A density over that of draws is 1 on average. Control: the density of other coefficients is not."""
+    """A density over that of draws is 1 on average. Control: the density of other coefficients is not.
+
+    Of ten means a false alarm has the chance 1e-7; the controls are a hundred standard errors off.
+    """
     reference = RegressionReference.of(REGRESSION, 3, linear=True)
     beta, variance = REGRESSION.sample(DRAWS, np.random.default_rng(), 3, linear=True)
     part = beta[:, list(places)]
@@ -52,18 +55,22 @@ def test_densities_are_those_of_draws(places: tuple[int, ...]) -> None:
 
 
 def test_others_are_drawn_given_what_is_known() -> None:
+    """Laws by Kolmogorov and Smirnov at 1e-13; rank correlations of .10 within six errors of .0082, 4e-9.
+
+    The control, coefficients that have nothing in common, is six errors beyond, and is missed as rarely.
+    """
     reference, rng = RegressionReference.of(REGRESSION, 3, linear=True), np.random.default_rng()
     beta, variance = REGRESSION.sample(DRAWS, rng, 3, linear=True)
     for given in (None, variance):
         whole, spread = reference.complete([1], beta[:, [1]], given, rng)
         for own, expected in ((whole[:, 0], beta[:, 0]), (whole[:, 2], beta[:, 2]), (spread, variance)):
-            # Kolmogorov and Smirnov: beyond 3.9 / sqrt(n) once in 1e7.
-            assert stats.ks_2samp(own, expected).statistic < 3.9 * np.sqrt(2.0 / DRAWS) or given is not None
+            assert stats.ks_2samp(own, expected).statistic < 3.9 * np.sqrt(2.0 / DRAWS)
         assert np.array_equal(whole[:, 1], beta[:, 1])
         # Coefficients of one draw have the scale of the residuals in common.
         size, known = np.abs(whole[:, 0]), np.abs(beta[:, 1])
         expected_of = stats.spearmanr(np.abs(beta[:, 0]), known).statistic
-        assert stats.spearmanr(size, known).statistic == pytest.approx(expected_of, abs=0.03)
+        assert stats.spearmanr(size, known).statistic == pytest.approx(expected_of, abs=0.05)
+        assert stats.spearmanr(np.roll(size, 1), known).statistic != pytest.approx(expected_of, abs=0.05)
 
 
 def test_a_sub_model_counts_by_the_density_of_its_values() -> None:
@@ -95,9 +102,12 @@ def test_a_sub_model_counts_by_the_density_of_its_values() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("places", [(1,), (0, 1), (0, 1, 2)])
 def test_densities_of_covariances_are_those_of_draws(places: tuple[int, ...]) -> None:
-    """Weighed to known distributions, standard deviations and correlations have their means."""
+    """Weighed to known distributions, standard deviations and correlations have their means.
+
+    Weights are heavy-tailed: of three columns 40 draws in 30,000 count, and six errors are .5 of a logarithm.
+    """
     reference, part = ColumnsReference.of(COLUMNS, 3), list(places)
-    _, covariance = COLUMNS.sample(DRAWS, np.random.default_rng(), 3)
+    _, covariance = COLUMNS.sample(DRAWS, np.random.default_rng(7), 3)
     inner = covariance[:, part][:, :, part]
     sd = np.sqrt(np.einsum("nii->ni", inner))
     correlation = inner / sd[:, :, None] / sd[:, None, :]

@@ -65,7 +65,7 @@ def target_of(*, linear: bool, regression: bool, fixed: bool, rng: np.random.Gen
     ("linear", "regression", "fixed"), list(itertools.product([True, False], [True, False], [True, False]))
 )
 def test_the_gradient_is_that_of_the_density(linear: bool, regression: bool, fixed: bool) -> None:
-    rng = np.random.default_rng()
+    rng = np.random.default_rng(7)
     target = target_of(linear=linear, regression=regression, fixed=fixed, rng=rng)
     x = rng.normal(size=(target.n_coordinates, 4)) * 0.3
     if not fixed:
@@ -82,7 +82,7 @@ def test_the_gradient_is_that_of_the_density(linear: bool, regression: bool, fix
 )
 def test_an_outcomes_coordinates_keep_the_gradient(linear: bool, data_sets: int, stated: bool) -> None:
     """Under the spread prior and under stated ones, the same for several data sets."""
-    rng, targets = np.random.default_rng(), []
+    rng, targets = np.random.default_rng(7), []
     shared: tuple[Evidence, ...] = target_of(linear=linear, regression=True, fixed=False, rng=rng).evidence
     if stated:
         k = 2 + int(linear)
@@ -120,7 +120,10 @@ def test_an_outcomes_coordinates_keep_the_gradient(linear: bool, data_sets: int,
 
 @pytest.mark.slow
 def test_coordinates_of_an_outcome_are_white_given_the_scales() -> None:
-    """Over eight decades of scales, against draws of coefficients and rows, and the noise on products."""
+    """Over eight decades of scales, against draws of coefficients and rows, and the noise on products.
+
+    Of 40,000 draws covariances err by .0065, and fifteen times that is allowed for.
+    """
     rng, draws = np.random.default_rng(), 40_000
     noise, noise_of_mean, most = np.array([0.003, 0.001]), 0.02, 0.7
     inside = OutcomeNoise(
@@ -164,7 +167,7 @@ def state_of(rows: Floats) -> MomentState:
 @pytest.mark.parametrize("linear", [True, False])
 def test_the_evidence_of_one_column_is_the_integral_over_mean_variance_and_scale(linear: bool) -> None:
     """Ratios between data sets of one N, by quadrature of the stated prior. The control: wider means."""
-    rng = np.random.default_rng()
+    rng = np.random.default_rng(7)
     sets = [
         state_of(scale * rng.normal(mean, 1.0, (40, 1))) for mean, scale in ((0, 0.3), (4, 0.05), (2, 0.3))
     ]
@@ -207,7 +210,7 @@ def test_the_evidence_of_one_column_is_the_integral_over_mean_variance_and_scale
 
 def test_the_evidence_of_a_regression_is_that_of_conjugate_ones_averaged() -> None:
     """Scale by scale it is Student's t of the rows, but for one constant of all rows and scales."""
-    rng = np.random.default_rng()
+    rng = np.random.default_rng(7)
     draws, x = 2000, np.linspace(-0.5, 0.8, 8)
     outcomes = [0.4 * x + 0.1 * rng.standard_normal(8), 0.5 + 0.01 * rng.standard_normal(8)]
     v = spread_scales.sample((draws,), rng)
@@ -239,7 +242,7 @@ def test_the_evidence_of_a_regression_is_that_of_conjugate_ones_averaged() -> No
 
 
 def test_scales_are_drawn_from_their_density() -> None:
-    """Shares below five scales, each to six standard errors; the control has no even part."""
+    """Shares below five scales, each to six standard errors: 2e-8 together; the control has no even part."""
     rng, draws = np.random.default_rng(), 100_000
     drawn = np.log(spread_scales.sample((draws,), rng))
     assert -spread_scales.RANGE <= drawn.min() <= drawn.max() <= 0.0

@@ -244,7 +244,7 @@ def test_the_density_of_both_sums_integrates_to_one(n: int) -> None:
 @pytest.mark.parametrize("name", list(PROBLEMS))
 @pytest.mark.parametrize("reach", [1.0, 1e6])
 def test_bounds_hold_everywhere_in_a_box(name: str, reach: float) -> None:
-    rng = np.random.default_rng()
+    rng = np.random.default_rng(7)
     noisy = replace(PROBLEMS[name], n_prior=Uniform(2, 10**12))
     weights = MomentWeights.of(noisy)
     ends = rng.normal(0.0, 1.0, (2, 3000, 3)) * rng.exponential(1.0, (2, 3000, 1)) * [1.0, 0.5, 3.0]
@@ -283,6 +283,7 @@ def test_boxes_tile_what_they_cover(name: str) -> None:
 @pytest.mark.parametrize("rate", [0.01, 1.0, 20.0])
 @pytest.mark.parametrize("prior", [(0.0, 0.5, 3.0, 0.04), (0.0, 1e-4, 0.1, 1e-4)])
 def test_every_scale_is_resolved(n: int, rate: float, prior: tuple[float, float, float, float]) -> None:
+    """Grids against finer ones; means of 2,000 draws are within eight standard errors: 48 times 1e-15."""
     noisy = problem([0.3 * n, 0.4 * n, 0.3 * n], rate, Uniform(10, 10**12), prior)
     coarse, fine = MomentPosterior(noisy=noisy), MomentPosterior(noisy=noisy, share=SHARE / 5)
     for posterior in (coarse, fine):
@@ -297,6 +298,7 @@ def test_every_scale_is_resolved(n: int, rate: float, prior: tuple[float, float,
 
 @pytest.mark.slow
 def test_informative_priors_are_found_wherever_they_are() -> None:
+    """Means of 4,000 draws are within 7.6 standard errors: 6e-14."""
     # Far from the estimates: the mean is 0.3 and the variance 0.01, and what was observed says otherwise.
     noisy = problem([500.0, 300.0, 200.0], 0.05, Reciprocal(10**12), (0.3, 1e5, 1e5, 1e3))
     posterior = MomentPosterior(noisy=noisy)

@@ -47,7 +47,7 @@ def test_quantiles_have_their_levels(entry: dict[str, Any]) -> None:
     prior, n_prior = prior_for(statistic, None), n_prior_for(statistic, None)
     distribution = family.noise_aware(statistic, prior, n_prior)
     (name,) = distribution.parameters
-    quantiles = distribution.quantiles(name, tuple(LEVELS), 1000, np.random.default_rng())
+    quantiles = distribution.quantiles(name, tuple(LEVELS), 1000, np.random.default_rng(7))
     sums, update = family.latent(statistic, prior, n_prior)
     pairs = resolve(sums)
     cell, n, total, weight = pairs.cell, pairs.n, pairs.total, pairs.weight

@@ -275,7 +275,7 @@ def test_few_and_many_cells_have_the_same_posterior() -> None:
     n, total = together.latent_means
     assert n[few] == pytest.approx(alone.latent_means[0], rel=0.01, abs=0.05)
     assert total[few] == pytest.approx(alone.latent_means[1], rel=0.01, abs=0.05)
-    rng = np.random.default_rng()
+    rng = np.random.default_rng(7)
     shortest = shortest_intervals(together, together.name, 0.95, (0.0, 1.0), 0, rng)
     of_alone = shortest_intervals(alone, alone.name, 0.95, (0.0, 1.0), 0, rng)
     assert np.diff(alone.cdf(shortest[few]), axis=1) == pytest.approx(0.95, abs=LEVEL)

@@ -42,8 +42,8 @@ if TYPE_CHECKING:
     from suffice.typing import Floats
 
 
-FALSE_ALARM = 1e-8
-"""Of every single statistical comparison; there are fewer than a hundred."""
+FALSE_ALARM = 2e-9
+"""Of every single statistical comparison; there are fewer than 300."""
 
 
 def negative_binomial(successes: float) -> Callable[[Floats, float, Beta], Floats]:
@@ -296,8 +296,16 @@ def test_several_releases_of_the_same_sums_equal_dense_sums(
         assert abs(distribution.means[cell] - mean) < 1e-6 * sd
         assert distribution.sds[cell] == pytest.approx(sd, rel=1e-6)
         assert distribution.log_evidence[cell] == pytest.approx(dense.log_evidence, abs=3e-6)
-        # Draws take another route than moments; their mean is off by six standard errors at most.
-        assert abs(np.mean(draws[:, cell]) - mean) < 6 * sd / math.sqrt(DRAWS)
+        # Draws take another route than moments. Some laws have no third moment: shares below the mean have
+        # Hoeffding's bound, and means of draws none.
+        at_mean = coordinate_of(conjugate).cdf(np.full(len(dense.n), line_of(distribution.name)(mean)))
+        assert abs(np.mean(draws[:, cell] < mean) - dense.probability @ at_mean) < LARGEST_DISTANCE
+
+
+def line_of(name: str) -> Callable[[float], float]:
+    """Return the map of a parameter onto the line of its coordinate."""
+    lines: dict[str, Callable[[float], float]] = {"probability": logit, "mean": float}
+    return lines.get(name, math.log)
 
 
 LEVELS = (0.025, 0.25, 0.5, 0.9, 0.975)
@@ -315,9 +323,8 @@ def test_quantiles_are_within_two_thousandths_of_their_level(
     plan, values, posterior = released(family, "0.5", prior, n_prior, public_n=False)
     distribution = posterior.distribution
     assert isinstance(distribution, LatentSumPosterior)
-    quantiles = distribution.quantiles(distribution.name, LEVELS, 0, np.random.default_rng())
-    lines: dict[str, Callable[[float], float]] = {"probability": logit, "mean": float}
-    line = lines.get(distribution.name, math.log)
+    quantiles = distribution.quantiles(distribution.name, LEVELS, 0, np.random.default_rng(7))
+    line = line_of(distribution.name)
     for cell in (0, 2, 3):
         dense = Enumeration(family, plan, values[cell], prior, n_prior)
         kept = dense.probability > 1e-12
@@ -417,6 +424,7 @@ def test_runs_of_n_are_drawn_as_one_by_one(
 
 
 def test_informative_priors_far_from_noisy_sums_win() -> None:
+    """The mean of 4,000 draws is within 80 of its standard errors."""
     # The noise's window around y ends before the posterior begins.
     plan = statistic_plan({"family": "binomial", "trials": "1"}, epsilon="0.1", public_n=True)
     statistic = noisy_statistic(plan, np.array([[10**5]]), public_n=10**6)
