@@ -135,7 +135,7 @@ def test_numbers_of_a_page_are_those_of_its_parquet_summaries(tmp_path: Path) ->
 
 
 def test_of_parts_the_first_rows_are_shown_and_how_many_there_are(tmp_path: Path) -> None:
-    path = publish_many_cells(tmp_path / "store", "bernoulli", 6, 5, np.random.default_rng())
+    path = publish_many_cells(tmp_path / "store", "bernoulli", 6, 5, np.random.default_rng(7))
     made, _ = in_parts(path, tmp_path / "store", 10, draws=3)
     catalogue(tmp_path / "store", tmp_path / "site")
     page = Page(

@@ -113,7 +113,10 @@ OUTSIDE = [name for name, family in FAMILIES.items() if family.outside]
 
 @pytest.mark.parametrize("name", OUTSIDE)
 def test_the_share_beyond_the_bounds_is_that_of_simulated_records(name: str) -> None:
-    """Of the example, one record for each draw of its default prior; within 6 standard errors."""
+    """Of the example, one record for each draw of its default prior; within 6 standard errors.
+
+    Of 900 expected outside and more: 4e-9 at most each of twelve.
+    """
     family, rng = FAMILIES[name], np.random.default_rng()
     generative_model = generative_model_for(
         name, n=1, method=PLUG_IN, conditions=(dict(family.example.entry), None)
@@ -148,7 +151,7 @@ def test_the_likelihood_in_jax_times_the_prior_is_the_posterior(name: str) -> No
 
     from suffice import numpyro as likelihood
 
-    family, rng, n_prior = FAMILIES[name], np.random.default_rng(), Uniform(0, 20)
+    family, rng, n_prior = FAMILIES[name], np.random.default_rng(7), Uniform(0, 20)
     if isinstance(family.jax_likelihood, Absent):
         pytest.skip(family.jax_likelihood.reason)
     generative_model = generative_model_for(name, n=10, epsilon="3", n_prior=n_prior)

@@ -73,7 +73,7 @@ def some_rows(plan: StatisticPlan, n_rows: int, rng: np.random.Generator) -> dic
 def exact_statistic(family: str, n_rows: int = 500) -> tuple[NoisyStatistic, dict[str, NDArray[np.int64]]]:
     """A statistic without noise, and its rows."""
     plan = statistic_plan(ENTRIES[family], epsilon="1", public_n=False)
-    rows = some_rows(plan, n_rows, np.random.default_rng())
+    rows = some_rows(plan, n_rows, np.random.default_rng(7))
     return noisy_statistic(plan, counted(plan, rows)[None]), rows
 
 
@@ -135,7 +135,7 @@ def test_counts_of_a_root_are_forecast_as_means_of_margins() -> None:
     roots = [quantity for quantity in plan.quantities if dict(quantity.labels)["table"] == "a"]
     expected = plan.component_noise_sd * np.sqrt(6 / 5)
     assert [plan.quantity_noise_sd(quantity) for quantity in roots] == pytest.approx([expected] * 2)
-    rows = some_rows(plan, 300, np.random.default_rng())
+    rows = some_rows(plan, 300, np.random.default_rng(7))
     statistic = noisy_statistic(plan, counted(plan, rows)[None])
     estimates = [statistic.estimates(quantity)[0] for quantity in roots]
     assert estimates == pytest.approx(np.bincount(rows["a"], minlength=2))
@@ -184,6 +184,7 @@ def probabilities(family: str, rows: dict[str, NDArray[np.int64]], prior: float)
 
 @pytest.mark.parametrize("family", ENTRIES)
 def test_the_plug_in_posterior_of_exact_counts_is_the_closed_form(family: str) -> None:
+    """Means of 4,000 draws within six errors of the widest: 2e-9 each of some 40 probabilities at most."""
     statistic, rows = exact_statistic(family)
     posterior = posterior_of(statistic, prior="Dirichlet(0.5)", method="plug-in")
     distributions = probabilities(family, rows, 0.5)
@@ -218,7 +219,7 @@ def test_probabilities_of_a_distribution_sum_to_one_in_every_draw(family: str) -
 def test_labels_reach_arviz_and_files_of_draws() -> None:
     statistic, _ = exact_statistic("bayesian_network")
     posterior = posterior_of(statistic, method="plug-in")
-    columns = draw_columns(posterior, 3, np.random.default_rng())
+    columns = draw_columns(posterior, 3, np.random.default_rng(7))
     assert list(columns) == ["cell", "table", "b", "a", "c", "d", "draw", "parameter", "value"]
     assert len(columns["value"]) == 3 * 24
     chosen = (columns["table"] == "d") & (columns["c"] == "2") & (columns["d"] == "0")
@@ -252,7 +253,7 @@ def noisy(family: str, *, public_n: bool, cells: int = 40) -> NoisyStatistic:
         if family == "naive_bayes":
             entry["outcome"] = {"y": {"categories": TWO, "other": "true"}}
     plan = statistic_plan(entry, epsilon="0.2", public_n=public_n)
-    rng = np.random.default_rng()
+    rng = np.random.default_rng(7)
     exact = np.array([counted(plan, some_rows(plan, 60, rng)) for _ in range(cells)])
     return noisy_statistic(
         plan, exact + discrete_laplace(plan.scale, exact.shape, rng), public_n=60 if public_n else None

@@ -209,7 +209,7 @@ def test_every_case_is_of_a_family_with_one_sum() -> None:
 @pytest.mark.parametrize("family", CASES)
 def test_the_plug_in_posterior_is_the_closed_form(family: str, public_n: bool) -> None:
     case = CASES[family]
-    total = float(np.sum(case.statistic(case.draw(np.random.default_rng()))))
+    total = float(np.sum(case.statistic(case.draw(np.random.default_rng(7)))))
     statistic = released(family, N, total, public_n=public_n)
     assert statistic.quantity("n")[0][0] == pytest.approx(N, rel=1e-6)
     assert statistic.quantity("total")[0][0] == pytest.approx(total, rel=1e-5)
@@ -220,7 +220,7 @@ def test_the_plug_in_posterior_is_the_closed_form(family: str, public_n: bool) -
     assert posterior.sd(case.parameter)[0] == pytest.approx(distribution.std(), rel=1e-4)
     for q in (0.01, 0.5, 0.9):
         assert posterior.quantile(case.parameter, q)[0] == pytest.approx(distribution.ppf(q), rel=1e-4)
-    # Dvoretzky, Kiefer, Wolfowitz with a false alarm of 2e-9.
+    # Dvoretzky, Kiefer, Wolfowitz with a false alarm of 4e-9: 9e-8 for all.
     drawn = np.sort(posterior.sample(20_000)[case.parameter][:, 0])
     assert np.max(np.abs(distribution.cdf(drawn) - np.arange(20_000) / 20_000)) < np.sqrt(20 / 40_000) + 2e-3
 
@@ -232,7 +232,7 @@ def test_the_log_likelihood_is_that_of_the_rows(family: str) -> None:
     Differences may be near 0, and both are sums of thousands: errors were 1.4e-12 at most in 4,400 cells.
     """
     case = CASES[family]
-    rng = np.random.default_rng()
+    rng = np.random.default_rng(7)
     cells = [case.draw(rng), case.draw(rng)[:100]]
     sums = OneSum(
         n=np.array([float(len(rows)) for rows in cells]),
@@ -248,7 +248,7 @@ def test_the_log_likelihood_is_that_of_the_rows(family: str) -> None:
 
 
 def test_the_log_likelihoods_of_the_other_families_are_those_of_the_rows() -> None:
-    rng = np.random.default_rng()
+    rng = np.random.default_rng(7)
     counts = np.array([[30.0, 70.0]])
     bernoulli = FAMILIES["bernoulli"].log_likelihood(np.array([0.3]), counts, None)
     assert bernoulli[0] == pytest.approx(70 * np.log(0.3) + 30 * np.log(0.7))
@@ -299,7 +299,7 @@ def test_lognormal_is_normal_on_logarithms() -> None:
     plan = statistic_plan({"family": "lognormal", **bounds}, epsilon="0.5", public_n=False)
     steps = 2**16
     low, high = np.log(0.5), np.log(90)
-    y = np.random.default_rng().uniform(low, high, N)
+    y = np.random.default_rng(7).uniform(low, high, N)
     lattice = np.rint((y - (low + high) / 2) / ((high - low) / 2) * steps).astype(int)
     row = [
         int(np.sum(each))
@@ -316,6 +316,7 @@ def test_lognormal_is_normal_on_logarithms() -> None:
     assert posterior.parameters == ("log_mean", "log_variance")
     assert posterior.mean("log_mean")[0] == pytest.approx(loc, rel=1e-4)
     assert posterior.mean("log_variance")[0] == pytest.approx(scale / (2 + N / 2), rel=1e-4)
+    # Within six errors: 2e-9 each of three.
     draws = posterior.sample(4000)
     assert draws["log_mean"].mean() == pytest.approx(loc, abs=6 * posterior.sd("log_mean")[0] / np.sqrt(4000))
     for parameter in posterior.parameters:

@@ -33,20 +33,24 @@ if TYPE_CHECKING:
 
 @pytest.mark.parametrize("public_n", [False, True])
 def test_noise_aware_posteriors_pass_and_plug_in_ones_of_few_rows_fail(public_n: bool) -> None:
-    """The plug-in covers under 50 % where it says 95: 400 simulations pass with chance below 1e-40."""
+    """The plug-in covers under 50 % where it says 95: 400 simulations pass with chance below 1e-40.
+
+    A histogram of 400 ranks has such a chi square with chance 2.7e-8 (enumerated), a coverage with 1e-8.
+    """
     for method, passes in (("noise-aware", True), ("plug-in", False)):
         generative_model = generative_model_for(
             "bernoulli", n=20, epsilon="0.1", public_n=public_n, method=method
         )
         (ranks,) = simulate(generative_model, 400, np.random.default_rng()).clipped
-        assert (min(ranks.p_values()) > 1e-7) == passes
+        assert (min(ranks.p_values()) > 1e-8) == passes
 
 
 @pytest.mark.slow
 def test_a_truth_at_a_point_of_its_prior_is_not_moved_off_it_by_clipping_that_nobody_feels() -> None:
     """A rate of 8 behind a bound of 30 is 8 but for 1e-10; its rank was the lowest, a third of the time.
 
-    300 right simulations fail each test with chance 1e-7 or less. Where a third of the ranks are the lowest
+    300 right simulations fail with chance 6e-7: each coverage has such a p-value with 1e-7, the histogram
+    with 2.5e-7 (enumerated). Where a third of the ranks are the lowest
     they pass with chance below 1e-60, where a sixth is below 1e-12.
     """
     model = generative_model_for(
@@ -76,7 +80,7 @@ def test_data_sets_without_a_plug_in_posterior_are_left_out_of_the_comparison() 
     assert {ranks.simulations for ranks in simulated.ignored} < {*range(1, 36)}
     assert np.all(np.isfinite(simulated.widening))
     # Records are the same on the lattice, and there is no noise.
-    same = dataclasses.replace(model("HalfNormal(0.000001)"), scale=1e-3)
+    same = dataclasses.replace(model("HalfNormal(1e-12)"), scale=1e-3)
     with pytest.raises(PriorError, match="of none of 4 simulated releases is there a posterior"):
         simulate(same, 4, np.random.default_rng(), sees_noise=True)
 
@@ -93,7 +97,10 @@ def test_a_posterior_that_believes_in_a_quarter_of_the_noise_fails() -> None:
 
 
 def test_clipping_alone_can_fail_a_calibration() -> None:
-    """Rates of 3.3 on average behind a bound of 5, no noise: exact but for what the bound cut off."""
+    """Rates of 3.3 on average behind a bound of 5, no noise: exact but for what the bound cut off.
+
+    A false alarm of 5e-7 for three coverages and a histogram; the control's p-values are below 1e-300.
+    """
     conditions = ({"upper": "5"}, "Gamma(40, 12)")
     generative_model = generative_model_for("poisson", n=500, method="plug-in", conditions=conditions)
     found = simulate(dataclasses.replace(generative_model, scale=1e-3), 500, np.random.default_rng())
@@ -104,14 +111,14 @@ def test_clipping_alone_can_fail_a_calibration() -> None:
 
 @pytest.mark.parametrize("mutant", ["noise-aware", "half of the noise", "plug-in"])
 def test_one_or_twenty_simulations_call_nothing_calibrated(mutant: str) -> None:
-    """Twenty can reject at most: the mutants' 95 % intervals cover 50 and 75 %."""
+    """Twenty can reject at most, whatever their ranks: the mutants' 95 % intervals cover 50 and 75 %."""
     method = "plug-in" if mutant == "plug-in" else "noise-aware"
     generative_model = generative_model_for("bernoulli", n=20, epsilon="0.1", method=method)
     if mutant == "half of the noise":
         generative_model = dataclasses.replace(generative_model, scale=generative_model.plan.scale * 2)
-    run = simulate(generative_model, 20, np.random.default_rng()).clipped
+    run = simulate(generative_model, 20, np.random.default_rng(7)).clipped
     assert judge(run).conclusion in {CANNOT_TELL, NOT_CALIBRATED}
-    assert judge(simulate(generative_model, 1, np.random.default_rng()).clipped).conclusion == CANNOT_TELL
+    assert judge(simulate(generative_model, 1, np.random.default_rng(8)).clipped).conclusion == CANNOT_TELL
 
 
 def test_the_noise_can_be_seen_where_it_matters() -> None:
@@ -119,7 +126,9 @@ def test_the_noise_can_be_seen_where_it_matters() -> None:
 
     At epsilon 0.1 and 20 rows that is 10, so that 400 simulations reject a posterior that ignores it; at
     epsilon 1 and 10,000 rows it is 2e-4. The prior bounds what noise can add to the posterior. A verdict is
-    wrong once in a thousand runs: of the second the p-values are asked instead, at 1e-7.
+    wrong once in a thousand runs: of the second the p-values are asked instead, at 1e-7, which makes 5e-7 for
+    three coverages and a histogram (enumerated). Squares of widths scatter by 0.22 and 0.006: limits are
+    eight and more of these away.
     """
     rng = np.random.default_rng()
     loud = simulate(generative_model_for("bernoulli", n=20, epsilon="0.1"), 400, rng, sees_noise=True)
@@ -254,7 +263,10 @@ def test_statistics_of_several_columns_and_of_tables_are_calibrated(tmp_path: Pa
 
 @pytest.mark.slow
 def test_numbers_of_records_are_those_that_the_posterior_believes_possible() -> None:
-    """Two columns need four rows: 0 to 3 are drawn again, and not where N is taken from the noisy counts."""
+    """Two columns need four rows: 0 to 3 are drawn again, and not where N is taken from the noisy counts.
+
+    Of 5,000 draws no number that may be is missing but with chance below 1e-100.
+    """
     rng = np.random.default_rng()
     sizes = generative_model_for("multivariate_normal", n=3).sizes(5000, rng)
     assert set(sizes.tolist()) == {4, 5, 6}
@@ -270,7 +282,7 @@ def test_the_default_prior_of_n_is_proper_and_around_the_noisy_number() -> None:
 
 
 def test_numbers_of_records_are_drawn_from_their_priors() -> None:
-    """40,000 draws: each frequency within 6 standard errors of its probability (2e-9 each)."""
+    """40,000 draws: each of 16 frequencies within 6 standard errors of its probability (2e-9 each)."""
     rng = np.random.default_rng()
     size = 40_000
     for prior in (Uniform(2, 6), Reciprocal(7), Reciprocal(0), Fixed(3)):

@@ -34,7 +34,10 @@ def test_what_chance_explains_does_not_help() -> None:
 
 
 def test_the_noise_aware_method_helps_where_noise_was_ignored() -> None:
-    """Plug-in intervals hold 50 % where the others hold 95: of 200, no help has a chance below 1e-12."""
+    """Plug-in intervals hold 50 % where the others hold 95: of 200, no help has a chance below 1e-12.
+
+    140 of 200 hold with chance 1e-8, and even at 53 % with 7e-7.
+    """
     model = generative_model_for("bernoulli", n=20, epsilon="0.1", method=PLUG_IN)
     remedies = tried_remedies(model, 200, np.random.default_rng(), prior_follows_bounds=True)
     (method, epsilon) = remedies
@@ -50,7 +53,7 @@ def test_each_is_judged_by_the_records_that_its_posterior_is_of(clipping: str) -
 
     Asked for rates before clipping, posteriors of clipped records would hold hardly any; nor would those that
     model clipping, asked for rates of clipped records. Of 40 truths that are held in 95 %, fewer than 28 are
-    held once in 1e7 runs.
+    held with chance 4e-8: 2e-7 for five runs.
     """
     conditions = ({"upper": "5"}, "Gamma(40, 12)")
     model = dataclasses.replace(
@@ -78,16 +81,18 @@ def test_remedies_with_slow_posteriors_are_tried_on_few_data_sets() -> None:
 
 
 @pytest.mark.slow
-def test_bounds_that_spoil_truths_within_them_are_not_advised() -> None:
+def test_bounds_that_spoil_truths_within_them_are_not_advised(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where noise is ignored, bounds twice as wide clip less, and add noise to truths that the bounds hold.
 
     In eight runs 95 % intervals held 29 to 35 % of the truths with a bound of 60, and 60 to 66 % with one of
-    120; of those within the bounds 38 to 44 % and 18 to 28 %.
+    120; of those within the bounds 38 to 44 % and 18 to 28 %. Of 1,000 within them 192 were lost and 17
+    gained; 51 more losses than gains are told, nine standard deviations less: 1e-9 with some room.
     """
+    monkeypatch.setattr("suffice.pipeline.ask.calibration.remedies.SIMULATIONS", 1000)
     model = generative_model_for(
         "weibull", n=300, conditions=({"shape": "1.7", "upper": "60"}, "Gamma(1, 527)"), method=PLUG_IN
     )
-    remedies = tried_remedies(model, 400, np.random.default_rng(), prior_follows_bounds=False)
+    remedies = tried_remedies(model, 1000, np.random.default_rng(), prior_follows_bounds=False)
     (_, epsilon, wider, narrower) = remedies
     assert [remedy.change for remedy in remedies] == [
         "method noise-aware",

@@ -48,7 +48,7 @@ def drawn(given: Any) -> np.ndarray[Any, Any]:
     ],
 )
 def test_rows_are_drawn_as_stated(given: Any, name: str, means: tuple[float, float]) -> None:
-    """Means to six standard errors of standard deviation 1."""
+    """Means to six standard errors of standard deviation 1: 2e-9 each of eight."""
     rows = drawn(given)
     assert rows.shape == (DRAWS, 2)
     assert rows.mean(axis=0) == pytest.approx(means, abs=6 / np.sqrt(DRAWS))
@@ -57,6 +57,7 @@ def test_rows_are_drawn_as_stated(given: Any, name: str, means: tuple[float, flo
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
 def test_rows_of_a_public_file_are_drawn_together(tmp_path: Path, ending: str) -> None:
+    """Of 20,000 draws none of three rows is missing but with chance below 1e-1000."""
     import pyarrow as pa
     import pyarrow.csv
     import pyarrow.parquet
@@ -94,7 +95,7 @@ def test_what_is_no_world_is_refused(given: Any, error: type[Exception], words: 
 
 @pytest.mark.slow
 def test_simulations_take_the_world_and_posteriors_their_prior() -> None:
-    """Sums of squares of predictors of 4 and 1 in 500 rows, to six standard errors."""
+    """Sums of squares of predictors of 4 and 1 in 500 rows, to six standard errors: 2e-9 each of four."""
     empty = noisy_statistic(PLAN, np.zeros((1, len(PLAN.components)), dtype=object))
     prior = NormalInverseWishart(0, 1, 6, 4)
     world = ["Normal(2, 0.1)", "Normal(0, 1)"]

@@ -62,7 +62,8 @@ def test_the_truth_is_of_the_records_as_the_bounds_leave_them() -> None:
 def test_records_that_hang_together_make_intervals_too_narrow() -> None:
     """Five of a unit correlated .5 triple the variance: 95 % intervals hold 74 %.
 
-    Of 400 the upper end of a simultaneous interval is above .93 with chance below 1e-10.
+    Of 400 the upper end of a simultaneous interval is above .93 with chance below 1e-10, and 87 % hold with
+    2e-10.
     """
     model = generative_model_for("bernoulli", n=500, epsilon="5")
     (found,) = world_coverages(model, [CORRELATED], 400, np.random.default_rng())

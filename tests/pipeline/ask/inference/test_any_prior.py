@@ -212,7 +212,7 @@ def test_draws_follow_the_distribution() -> None:
     statistic = released("poisson", [[5, 4], [30, 2]])
     posterior = unrestricted_posterior(statistic, prior=stats.lognorm(0.5, scale=2), n_prior=Reciprocal(100))
     draws = posterior.sample(20_000, np.random.default_rng())["rate"]
-    # Six standard errors of shares: two thousand millionths a comparison.
+    # Six standard errors of shares and means: 2e-9 to 5e-9 each of ten.
     for level in (0.025, 0.25, 0.5, 0.975):
         below = np.mean(draws < posterior.quantile("rate", level), axis=0)
         assert np.all(np.abs(below - level) < 6 * math.sqrt(level * (1 - level) / 20_000))

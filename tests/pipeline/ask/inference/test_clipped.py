@@ -146,7 +146,7 @@ def test_posteriors_are_those_of_enumeration(
     assert abs(distribution.mean(name)[0] - mean) < 1e-6 * sd
     assert distribution.sd(name)[0] == pytest.approx(sd, rel=1e-5)
     levels = (0.025, 0.5, 0.975)
-    found = distribution.quantiles(name, levels, 1, np.random.default_rng())[0]
+    found = distribution.quantiles(name, levels, 1, np.random.default_rng(7))[0]
     below = np.cumsum(share) - share / 2.0
     assert np.interp(found, parameter, below) == pytest.approx(levels, abs=1e-3)
 
@@ -307,9 +307,9 @@ def test_intervals_cover_where_most_is_clipped_and_fail_where_that_is_ignored(
 ) -> None:
     """Rates of 10 on average behind a bound of 8: six records of ten are clipped.
 
-    Calibrated posteriors are called otherwise with a chance below 1e-6: each of the three runs of 60 has
+    Calibrated posteriors are called otherwise with a chance of 6e-7: each of the three runs of 60 has
     three coverages, at 3e-9 each, and a histogram, whose chi square is as high with chance 1.6e-7 by exact
-    enumeration.
+    enumeration; of 200 with 2.2e-8.
     The control ignores clipping: its intervals of 95 % held the truth in 4 % and 11 % of 1,500 simulations.
     It is missed only where more than 42 of 60 do: at 11 %, a chance below 1e-12.
     """
@@ -351,7 +351,7 @@ def test_pooled_posteriors_are_those_of_enumeration(
     terms: dict[str, Any] = {
         "prior": given,
         "n_prior": None if public_n else n_prior,
-        "rng": np.random.default_rng(),
+        "rng": np.random.default_rng(7),
     }
     posterior = pooled(statistics, **terms)
     position = np.linspace(-40.0, 12.0 if family == "poisson" else 34.0, 6001)
@@ -379,7 +379,7 @@ def test_pooled_cells_in_which_clipping_is_negligible_stay_as_they_were() -> Non
     parts = [counted("40", [[100, 1900], [1900, 100]]), counted("40", [[120, 1880], [1850, 150]])]
     terms: dict[str, Any] = {"prior": "Gamma(1, 0.1)", "n_prior": Uniform(0, 100)}
     both, ignored = (
-        pooled(parts, **terms, clipping=clipping, rng=np.random.default_rng())
+        pooled(parts, **terms, clipping=clipping, rng=np.random.default_rng(7))
         for clipping in ("modelled", "ignored")
     )
     assert both.models_clipping is not None
@@ -394,7 +394,7 @@ def test_pooled_cells_in_which_clipping_is_negligible_stay_as_they_were() -> Non
 def test_pooled_intervals_cover_where_most_is_clipped_and_fail_where_that_is_ignored() -> None:
     """30 times two data sets of 40 records, rates of 10 on average behind a bound of 8.
 
-    Fewer than 20 of 30 intervals of 95 % hold the truth with a chance below 1e-6. Of those that ignore
+    Fewer than 20 of 30 intervals of 95 % hold the truth with a chance of 1.1e-7. Of those that ignore
     clipping 9.6 % of 1,200 did: were it 20 %, 20 or more would with a chance below 1e-6. Truths are of
     the prior before it is restricted: `GenerativeModel.truth` has means within the bounds alone.
     """

@@ -140,7 +140,7 @@ def test_posteriors_are_those_of_enumeration(
     assert math.sqrt(square - found**2) == pytest.approx(sd, rel=0.02)
     levels = (0.025, 0.5, 0.975)
     (name,) = distribution.parameters
-    ends = np.log(distribution.quantiles(name, levels, 1, np.random.default_rng())[0])
+    ends = np.log(distribution.quantiles(name, levels, 1, np.random.default_rng(7))[0])
     wanted = np.interp(levels, np.cumsum(share) - share / 2.0, position)
     assert np.max(np.abs(ends - wanted)) < 0.1 * sd
 
@@ -158,7 +158,7 @@ def test_where_nothing_is_clipped_both_distributions_agree(family: str, n: int, 
     plain = posterior_of(statistic, n_prior=n_prior, clipping=IGNORED)
     clipped = clipped_distribution([statistic], plain.prior, [n_prior])  # type: ignore[arg-type]
     (name,) = plain.parameters
-    levels, rng = (0.025, 0.16, 0.5, 0.84, 0.975), np.random.default_rng()
+    levels, rng = (0.025, 0.16, 0.5, 0.84, 0.975), np.random.default_rng(7)
     found, wanted = (np.log(one.quantiles(name, levels, 1, rng)[0]) for one in (clipped, plain.distribution))
     assert np.max(np.abs(found - wanted)) < 0.03 * (wanted[3] - wanted[1]) / 2
     judged = posterior_of(statistic, n_prior=n_prior)
@@ -168,9 +168,15 @@ def test_where_nothing_is_clipped_both_distributions_agree(family: str, n: int, 
 
 
 def of_records(
-    family: str, truth: float, cells: int, n: int, epsilon: str, extra: dict[str, Any] | None = None
+    family: str,
+    truth: float,
+    cells: int,
+    n: int,
+    epsilon: str,
+    extra: dict[str, Any] | None = None,
+    *,
+    rng: np.random.Generator,
 ) -> NoisyStatistic:
-    rng = np.random.default_rng()
     entry: dict[str, Any] = {"family": family, **ENTRIES[family], **(extra or {})}
     of_family = FAMILIES[family]
     plan = statistic_plan(entry, epsilon=epsilon, public_n=False)
@@ -194,31 +200,33 @@ def held(posterior: Posterior, truth: float) -> int:
 def test_intervals_hold_the_rate_before_clipping_and_fail_where_that_is_ignored() -> None:
     """60 times 300 exponential records of which 20 % are clipped, default priors.
 
-    Of 95 % intervals fewer than 44 of 60 hold with a chance below 1e-6 even at 92 %. Those that ignore
-    clipping held none of 400; were it 10 %, 44 or more would with a chance below 1e-20.
+    Of 95 % intervals fewer than 42 of 60 hold with a chance of 1.2e-7 even at 92 %. Those that ignore
+    clipping held none of 400; were it 10 %, 42 or more would with a chance below 1e-20.
     """
     mean = 10 / math.log(5)
-    statistic = of_records("exponential", mean, 60, 300, "1")
+    statistic = of_records("exponential", mean, 60, 300, "1", rng=np.random.default_rng())
     posterior = posterior_of(statistic)
     assert posterior.models_clipping is not None
     assert posterior.models_clipping.all()
-    assert held(posterior, 1 / mean) >= 44
-    assert held(posterior_of(statistic, clipping=IGNORED), 1 / mean) < 44
+    assert held(posterior, 1 / mean) >= 42
+    assert held(posterior_of(statistic, clipping=IGNORED), 1 / mean) < 42
     assert "approximately" in posterior.estimand
     assert posterior.clipping is not None
     assert posterior.clipping.is_warned.all()
-    assert posterior.clipping.share == pytest.approx(0.2, abs=0.12)
+    # One cell's is known to 0.02, and the mean of 60 to 0.003.
+    assert np.mean(posterior.clipping.share) == pytest.approx(0.2, abs=0.03)
 
 
 @pytest.mark.slow
 def test_data_sets_of_one_rate_are_pooled() -> None:
     """Twelve times three: the same intervals in common, narrower than of one data set."""
     mean = 10 / math.log(5)
-    parts = [of_records("exponential", mean, 12, 300, epsilon) for epsilon in ("1", "0.5", "2")]
-    posterior = pooled(parts, prior=None, n_prior=None, rng=np.random.default_rng())
+    rng = np.random.default_rng()
+    parts = [of_records("exponential", mean, 12, 300, epsilon, rng=rng) for epsilon in ("1", "0.5", "2")]
+    posterior = pooled(parts, prior=None, n_prior=None, rng=rng)
     assert posterior.models_clipping is not None
     assert posterior.models_clipping.all()
-    # Fewer than 4 of 12 with a chance below 1e-6 at 92 %.
+    # Fewer than 4 of 12 with a chance of 3e-8 at 92 %.
     assert held(posterior, 1 / mean) >= 4
     alone = posterior_of(parts[0])
     assert np.all(posterior.sd("rate") < alone.sd("rate"))
@@ -226,7 +234,10 @@ def test_data_sets_of_one_rate_are_pooled() -> None:
 
 def test_the_same_data_released_twice_are_not_modelled_but_warned_of() -> None:
     mean = 10 / math.log(5)
-    twice = observed_again([of_records("exponential", mean, 2, 300, epsilon) for epsilon in ("1", "0.5")])
+    rng = np.random.default_rng(7)
+    twice = observed_again(
+        [of_records("exponential", mean, 2, 300, epsilon, rng=rng) for epsilon in ("1", "0.5")]
+    )
     posterior = posterior_of(twice)
     assert posterior.models_clipping is not None
     assert not posterior.models_clipping.any()
@@ -238,7 +249,7 @@ def test_the_same_data_released_twice_are_not_modelled_but_warned_of() -> None:
 def test_counts_of_moved_records_speak() -> None:
     """Without them nothing is modelled by default; with 60 of 300 moved, or none, the cell is told."""
     mean = 10 / math.log(5)
-    statistic = of_records("exponential", mean, 1, 300, "1")
+    statistic = of_records("exponential", mean, 1, 300, "1", rng=np.random.default_rng(7))
     silent = posterior_by_default(statistic, clipping=BY_EVIDENCE)
     assert silent.models_clipping is not None
     assert not silent.models_clipping.any()

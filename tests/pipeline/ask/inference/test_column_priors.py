@@ -167,7 +167,7 @@ def test_more_points_than_can_be_looked_at_are_refused() -> None:
 
 
 def test_draws_of_a_prior_are_of_it() -> None:
-    """What calibration draws: named parameters from what is stated, by Kolmogorov and Smirnov (1e-7)."""
+    """What calibration draws: named parameters from what is stated, by Kolmogorov and Smirnov (2e-7)."""
     constants, family = of_regression().plan.parameters, FAMILIES["linear_regression"]
     size = 20_000
     stated = parse_stated("Coefficients(SpikeAndSlab(0.5, Normal(0, 1)), sd=HalfNormal(0.5))")
@@ -178,6 +178,6 @@ def test_draws_of_a_prior_are_of_it() -> None:
     assert stats.kstest(np.sqrt(variance), stats.halfnorm(scale=0.5).cdf).statistic < most
     by_density = LogPrior(lambda x, sd: -(x**2) / 2 - sd, parameters=("x", "sd"))
     slope, _, variance = draw(by_density, family, constants, size, np.random.default_rng()).T
-    # Weighed draws: some tenths of them count.
+    # Weighed draws, 100,000: were 2,000 of them to count, a false alarm below 1e-10.
     assert stats.kstest(slope, "norm").statistic < 3 * most
     assert stats.kstest(np.sqrt(variance), "expon").statistic < 3 * most

@@ -269,10 +269,10 @@ def errors(found: Posterior, truth: Simulated) -> Floats:
     return np.concatenate([(mean - truth.mean) / truth.sd / np.sqrt(rate), of_sd])
 
 
-def of_regression(name: str) -> Floats:
+def of_regression(name: str, rng: np.random.Generator) -> Floats:
     statistic = released(EPSILON, 0.5, (0.5, -0.3, 0.8, 0.2, -0.6, 0.1))
     prior, draw = ODD_OF_REGRESSION[name]
-    truth = simulated(statistic, EPSILON, draw, np.random.default_rng())
+    truth = simulated(statistic, EPSILON, draw, rng)
     found = unrestricted_posterior(statistic, prior=prior, n_prior=Fixed(ROWS), predictor_prior=PREDICTORS)
     apart = errors(found, truth)
     most = 11.0 if "largest_r_hat" in found.diagnostics else 6.0
@@ -286,11 +286,13 @@ def of_regression(name: str) -> Floats:
 @pytest.mark.audit
 @pytest.mark.timeout(1800)
 def test_a_regression_has_the_answers_of_simulation() -> None:
-    within = np.concatenate([np.abs(of_regression(name)) for name in ODD_OF_REGRESSION])
+    rng = np.random.default_rng()
+    within = np.concatenate([np.abs(of_regression(name, rng)) for name in ODD_OF_REGRESSION])
     assert np.mean(within < 3.0) > 0.95
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["spike and slab", "ring"])
 def test_an_odd_regression_has_the_answer_of_simulation(name: str) -> None:
-    of_regression(name)
+    """Within 6 errors of simulation, or 11 where particles estimate them."""
+    of_regression(name, np.random.default_rng(7))

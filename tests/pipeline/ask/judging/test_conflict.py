@@ -238,7 +238,11 @@ def test_a_posterior_that_does_not_know_its_release_is_refused() -> None:
 
 @pytest.mark.slow
 def test_cells_that_no_tail_names_contradict_a_prior_together() -> None:
-    """Four hundred cells of thirty records whose truth is .1, under Beta(60, 40); and under a fitting one."""
+    """Four hundred cells of thirty records whose truth is .1, under Beta(60, 40); and under a fitting one.
+
+    In three runs log B was 68 to 73 against the first, of 128 cells each of which says little, and -2 to 1
+    against the second; 9.2 is a conflict.
+    """
     rng = np.random.default_rng()
     plan = statistic_plan({"family": "bernoulli"}, epsilon="0.1", public_n=False)
     ones = rng.binomial(30, 0.1, size=400)
@@ -260,7 +264,8 @@ def test_cells_that_ask_for_a_moved_prior_together_contradict_it() -> None:
     exact = np.stack([totals, 60 * 40 - totals], axis=1)
     statistic = noisy_statistic(plan, exact + discrete_laplace(plan.scale, exact.shape, rng))
     conflict = posterior_of(statistic, prior="Gamma(200, 20)").conflict
-    # Of 40 simulations log B was 73 on average, with a standard deviation of 10; 9.2 is a conflict.
+    # Of 40 simulations log B was 73 on average, with a standard deviation of 10; 9.2 is a conflict. Of a sum
+    # over 128 cells, which is about normal, that is missed with a chance of 1e-10.
     assert conflict.is_against_all
     assert conflict.alternative in {"Gamma(200, 40)", "Gamma(200, 80)"}
     # Tails of single cells would be said in its place, where there were any.

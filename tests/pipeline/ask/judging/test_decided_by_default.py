@@ -224,7 +224,7 @@ def test_it_moves_nothing_that_a_person_states() -> None:
 
 def test_shares_of_several_distributions_are_judged_by_their_own() -> None:
     """Only categories of one distribution share what its prior gives: of two, one may be well known."""
-    rng = np.random.default_rng()
+    rng = np.random.default_rng(7)
     known, hidden = rng.dirichlet([3000, 4000], (1000, 1)), rng.dirichlet([30, 1, 1, 1, 1, 1], (1000, 1))
     both = np.concatenate([known, hidden], axis=-1)
     apart = _moved(both, np.full(8, 0.5), (0, 2))

@@ -89,7 +89,7 @@ def small_model(rng: np.random.Generator) -> tuple[Floats, Floats, dict[tuple[in
 
 
 def test_against_all_paths() -> None:
-    log_emissions, transitions, joint = small_model(np.random.default_rng())
+    log_emissions, transitions, joint = small_model(np.random.default_rng(7))
     paths, log_joint = np.array(list(joint)), np.array(list(joint.values()))
     total = logsumexp(log_joint)
     assert log_evidence(log_emissions, transitions)[0, 0] == pytest.approx(total)
@@ -100,7 +100,7 @@ def test_against_all_paths() -> None:
 
 def test_restarts_and_chains_go_their_own_ways() -> None:
     """Two restarts with transitions of their own, three chains: each as if it were alone."""
-    rng = np.random.default_rng()
+    rng = np.random.default_rng(7)
     log_emissions, transitions = rng.normal(size=(2, 3, 4, 3)), rng.dirichlet(np.ones(3), size=(2, 4))
     together = state_probability(log_emissions, transitions)
     evidence = log_evidence(log_emissions, transitions)
@@ -117,7 +117,7 @@ ALPHA, CHAINS, TIMES, STATES = 0.3, 2, 3, 2
 PATHS = np.array(list(itertools.product(range(STATES), repeat=CHAINS * TIMES))).reshape(-1, CHAINS, TIMES)
 RESTARTS = 100_000
 THRESHOLD = float(chi2.isf(1e-7, len(PATHS) - 1))
-"""Each path is expected 26 times or more."""
+"""Each path is expected 26 times or more; the control was at 6,000 in four runs, where 140 is enough."""
 LOG_EMISSIONS = np.log(np.array([[[1, 2], [3, 1], [1, 1]], [[1, 1], [1, 2], [2, 1]]]))
 
 

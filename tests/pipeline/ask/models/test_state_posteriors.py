@@ -38,7 +38,7 @@ MISSING = (1, 1)
 PATHS = list(itertools.product(range(2), repeat=6))
 RESTARTS = 2000
 THRESHOLD = float(np.sqrt(np.log(2 * 64 / 1e-7) / (2 * RESTARTS)))
-"""Of any path's share, by Hoeffding: 1e-7 over all paths of a test."""
+"""Of any path's share, by Hoeffding: 1e-7 over all paths, 6e-7 for the test with most comparisons."""
 
 
 def table(scale: float, released: np.ndarray = RELEASED) -> CountsOverTime:
@@ -131,8 +131,9 @@ def plug_in(released: np.ndarray, alpha: float = PRIORS.transitions, **options: 
 def test_noise_aware_states() -> None:
     wanted = posterior(noise_aware_evidence(2.0))
     assert np.max(np.abs(noise_aware(2.0) - wanted)) < THRESHOLD
-    # The control: a sampler that believes in a third of the noise.
-    assert np.max(np.abs(noise_aware(2.0 / 3.0) - wanted)) > THRESHOLD
+    # The control: a sampler that believes in three times the noise. One path is 0.21 less probable there, so
+    # that it passes with a chance below 1e-30; with a third of the noise, 0.103, once in 400 runs.
+    assert np.max(np.abs(noise_aware(6.0) - wanted)) > THRESHOLD
 
 
 @pytest.mark.slow
@@ -152,10 +153,10 @@ def test_plug_in_states(sampler: str) -> None:
     for project in ("clip", "none"):
         found = plug_in(exact, project=project, sampler=sampler)
         assert np.max(np.abs(found - wanted)) < THRESHOLD
-    # The control: rows of transitions that are more alike.
-    found = plug_in(exact, alpha=5.0, project="clip", sampler=sampler)
+    # The control: rows of transitions that are more alike. It passes with a chance of 8e-9 (binomial).
+    found = plug_in(exact, alpha=20.0, project="clip", sampler=sampler)
     assert np.max(np.abs(found - wanted)) > THRESHOLD
-    assert np.max(np.abs(found - posterior(multinomial_evidence(exact), alpha=5.0))) < THRESHOLD
+    assert np.max(np.abs(found - posterior(multinomial_evidence(exact), alpha=20.0))) < THRESHOLD
 
 
 def test_projections() -> None:
@@ -219,7 +220,7 @@ def test_what_is_kept() -> None:
         n_sweeps=6,
         n_draws=2,
         priors=PRIORS,
-        rng=np.random.default_rng(),
+        rng=np.random.default_rng(7),
         progress=told.append,
     )
     assert told == [1, 2, 3, 4, 5, 6]

@@ -268,7 +268,7 @@ def test_pooled_posteriors_are_products_of_these_likelihoods(
     rows = [[round(share * upper) for share in row] for row in ((3.0, 7.0), (6.0, 9.0))]
     parts = [released({"family": family, **keys, **bits}, [row], epsilon="3") for row in rows]
     n_prior = "Uniform(0, 30)"
-    posterior = pooled(parts, prior=None, n_prior=n_prior, rng=np.random.default_rng())
+    posterior = pooled(parts, prior=None, n_prior=n_prior, rng=np.random.default_rng(7))
     draws = posterior.sample(20_000, 1)[name][:, 0]
     low, high = np.quantile(draws, [0.0005, 0.9995])
     grid = np.linspace(low - (high - low) / 4, high + (high - low) / 4, 200)

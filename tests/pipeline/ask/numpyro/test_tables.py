@@ -165,7 +165,7 @@ def test_sums_over_tables_are_those_of_all_rows(name: str) -> None:
     points = 3
     statistic = released(name, "3", points)
     tables = conditional_tables(statistic.plan)
-    parts = drawn(tables, points, joint=name == "contingency", rng=np.random.default_rng())
+    parts = drawn(tables, points, joint=name == "contingency", rng=np.random.default_rng(7))
     probability = np.concatenate([part.reshape(points, -1) for part in parts], axis=1)
     found = compiled(statistic, f"Uniform(0, {MOST})", probability)
     exact = np.array([written_out(statistic, [part[point] for part in parts]) for point in range(points)])
@@ -187,15 +187,14 @@ def test_sums_over_tables_are_those_of_all_rows(name: str) -> None:
     [pytest.param(name, marks=() if name in QUICK else pytest.mark.audit) for name in SMALL],
 )
 def test_these_likelihoods_have_our_posteriors(name: str) -> None:
-    """Means by importance sampling from the prior: within six standard errors, 2e-9 each of at most fourteen.
+    """Means by importance sampling from the prior: within six standard errors, which the weights estimate.
 
-    The control has the released counts in reverse; its worst mean lies fifteen standard errors away and more,
-    so that it stays within six with a chance far below 1e-12.
+    The control has the released counts in reverse; its worst mean lies fifteen standard errors away and more.
     """
     count = 2000 if name == "chain" else 800
     statistic = released(name, "8")
     tables = conditional_tables(statistic.plan)
-    parts = drawn(tables, count, joint=name == "contingency", rng=np.random.default_rng())
+    parts = drawn(tables, count, joint=name == "contingency", rng=np.random.default_rng(7))
     probability = np.concatenate([part.reshape(count, -1) for part in parts], axis=1)
     cells = noisy_statistic(statistic.plan, np.repeat(statistic.values, count, axis=0))
     log_weight = np.asarray(

@@ -104,7 +104,11 @@ def law_of(spec: Spec, name: str = "flag") -> SampleLaw:
 
 @pytest.mark.slow
 def test_half_the_temperature_is_caught() -> None:
-    """The control: draws that pay for half of what they are miss the table by more than 9 standard errors."""
+    """The control: draws that pay for half of what they are miss the table by more than 9 standard errors.
+
+    In four runs these were 16 and more, and they scatter by 1. Right ones are within 6, and the table's
+    rounding and error of 0.002: a false alarm of 2e-9.
+    """
     law = law_of(spec_of("replace_one"))
     rng = np.random.default_rng()
     n, total = np.full(1500, 100.0), rng.binomial(100, 0.1, 1500).astype(np.float64)

@@ -22,7 +22,7 @@ from support.hostile import make_spec
 
 UNIT = {"lower": "-1", "upper": "1"}
 N = 100_000
-DRAWS = 2000
+DRAWS = 4000
 
 
 def spec_of(**stated: Any) -> Any:
@@ -42,7 +42,10 @@ def spec_of(**stated: Any) -> Any:
 
 @pytest.mark.slow
 def test_the_variance_by_noise_is_that_of_simulated_noise() -> None:
-    """Covariances of the components count: 2,000 draws give a standard deviation to 1.6 %, six times that."""
+    """Covariances of the components count: of a kurtosis of 3.4, 4,000 draws give deviations to 1.2 %.
+
+    Eight times that is allowed, a chance below 1e-9 each of four.
+    """
     spec = spec_of(noise="cone")
     plan = plan_of(spec, "s", spec.statistics["s"])
     rng = np.random.default_rng()
@@ -60,7 +63,7 @@ def test_the_variance_by_noise_is_that_of_simulated_noise() -> None:
     )
     assert plan.cone is not None
     expected = np.sqrt(noise[0]) / N / float(plan.cone.rate)
-    assert np.std(estimates, axis=0) == pytest.approx(expected, rel=6 * 0.016)
+    assert np.std(estimates, axis=0) == pytest.approx(expected, rel=8 * 0.012)
 
 
 def test_a_cone_is_expected_to_err_less_and_the_other_noise_is_an_alternative() -> None:

@@ -38,7 +38,7 @@ TRUE_SD, ROWS = 0.3, 500
 @pytest.fixture(scope="module")
 def sums() -> Any:
     """Exact moments of 500 rows of two unrelated columns, in one cell."""
-    rng = np.random.default_rng()
+    rng = np.random.default_rng(7)
     return moments_of(np.array([ROWS]), np.zeros((1, 2)), TRUE_SD * np.eye(2)[None], rng)
 
 
@@ -46,6 +46,7 @@ def sums() -> Any:
 def put(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sums: Any) -> Put:
     """Publish a release of the same moments; each gets a release id of its own."""
     made: list[str] = []
+    rng = np.random.default_rng(8)
 
     def publish_one(noise: str, *, label: str = "all", epsilon: str = "0.6", **changes: Any) -> Release:
         made.append(f"{len(made) + 1:016x}")
@@ -62,7 +63,7 @@ def put(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sums: Any) -> Put:
         plan = compile_plan(spec)
         (of,) = plan.statistics
         totals = FAMILIES[of.family].totals(spec.statistics["joint"], of.design, sums)
-        drawn = simulated_noise(of, (1,), np.random.default_rng()).astype(object)
+        drawn = simulated_noise(of, (1,), rng).astype(object)
         values = {"joint": totals + drawn}
         return suffice.open_release(publish(tmp_path, plan, values, window=label))
 

@@ -194,7 +194,7 @@ def test_the_noise_of_an_apparent_change_is_the_noise_of_two_releases(put: Put) 
             statistic.plan.scale, (20_000, 2), rng
         )
         moved.append((1 + values[:, 1]) / (2 + values.sum(axis=1)))
-    # 1,000 replicates give a standard deviation to about 3 percent.
+    # 20,000 replicates give a standard deviation to 1 percent where the kurtosis is 9: 20 of its errors.
     assert found.noise_sd["probability"][0] == pytest.approx(np.std(moved[1] - moved[0]), rel=0.2)
 
 
@@ -297,8 +297,11 @@ def test_the_noise_of_a_roll_up_is_that_of_a_sum_of_noises(put: Put) -> None:
     ).table()
     totals = np.array([row["estimate"] for row in rows if row["quantity"] == "n"])
     # The kurtosis of a sum of eight Laplace variables is under 4; six standard errors of the variance.
+    # Squares are skew: their mean is beyond with a chance of some 1e-8 (Edgeworth).
     reach = 6 * np.sqrt(3 / 4000)
     assert np.var(totals) / rows[0]["noise_sd"] ** 2 == pytest.approx(1, abs=reach)
+    # The control: without the noise of two of the four cells.
+    assert np.var(totals) / (0.5 * rows[0]["noise_sd"] ** 2) != pytest.approx(1, abs=reach)
 
 
 @pytest.mark.slow
@@ -351,7 +354,7 @@ def test_moments_weighed_otherwise_are_of_the_same_data_and_another_lattice_is_n
 
 
 def test_new_rows_come_from_the_familys_own_model(put: Put) -> None:
-    """Against the distribution of a beta-binomial and of a normal with these parameters."""
+    """Against a beta-binomial and a normal with these parameters: means within six errors, 2e-9 each."""
     release = put()
     posterior = release.posterior("cancelled", method="plug-in", where={"origin": "JFK"})
     draws = 20_000
@@ -400,6 +403,6 @@ def test_cells_of_two_posteriors_of_one_release_are_compared_as_independent(put:
         other,
         apart_from={"origin"},
         draws=100,
-        rng=np.random.default_rng(),
+        rng=np.random.default_rng(7),
     )
     assert found.mean() == pytest.approx([-0.1], abs=0.01)

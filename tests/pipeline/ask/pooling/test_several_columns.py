@@ -64,7 +64,7 @@ def regression(*, linear: bool, rng: np.random.Generator) -> RegressionEvidence:
 
 @pytest.mark.parametrize("linear", [True, False])
 def test_the_gradient_over_all_data_sets_is_that_of_the_density(linear: bool) -> None:
-    rng = np.random.default_rng()
+    rng = np.random.default_rng(7)
     targets = (target_of(linear=linear, rng=rng), target_of(linear=linear, rng=rng))
     target = SharedTarget(targets=targets, shared=(regression(linear=linear, rng=rng),))
     size = targets[0].n_coordinates
@@ -84,7 +84,7 @@ def test_the_gradient_over_all_data_sets_is_that_of_the_density(linear: bool) ->
 
 
 def test_one_data_set_has_the_density_of_its_own_target() -> None:
-    rng = np.random.default_rng()
+    rng = np.random.default_rng(7)
     alone, evidence = target_of(linear=True, rng=rng), regression(linear=True, rng=rng)
     x = rng.normal(size=(alone.n_coordinates, 4)) * 0.3
     whole = dataclasses.replace(alone, evidence=(*alone.evidence, evidence))
@@ -104,7 +104,7 @@ def released(entry: dict[str, Any], totals: Any, epsilon: str, rng: np.random.Ge
 @pytest.mark.parametrize("entry", [NORMAL, REGRESSION], ids=lambda entry: str(entry["family"]))
 def test_without_noise_to_speak_of_the_data_sets_are_one(entry: dict[str, Any]) -> None:
     """The conjugate update with the sums of both: 1,000 rows, and 3,000 with the same moments."""
-    rng, prior = np.random.default_rng(), PRIORS[entry["family"]]
+    rng, prior = np.random.default_rng(7), PRIORS[entry["family"]]
     # Rows, sums of x and y, of x^2, x y and y^2: standard deviations of 0.3, a correlation of 0.6.
     moments = np.array([1000, 100, -50, 100, 49, 92.5]) * STEPS ** np.array([0, 1, 1, 2, 2, 2])
     sums = np.array([[int(number) for number in moments]], dtype=object)

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
     from suffice.typing import Floats
 
-FALSE_ALARM = 1e-6
+FALSE_ALARM = 1e-7
+"""Of one of at most eight coverages of a test."""
 COUNTIES = 12
 
 
@@ -97,13 +98,13 @@ def test_totals_of_few_records_are_those_of_enumeration(values: list[list[int]],
 
 @pytest.mark.slow
 def test_shares_hold_where_rates_rise_with_sizes() -> None:
-    """At a coverage of 0.93 fewer than the least is less likely than one in a million."""
+    """At a coverage of 0.93 fewer than the least are held with a chance below 1e-7."""
     rng = np.random.default_rng()
     states = 200
     statistic, truth = flags(states, "1", rng)
     least = stats.binom.ppf(FALSE_ALARM, states, 0.93)
     assert held(roll_up(statistic, "county").posterior(), "share", truth).sum() >= least
-    # Who believes in the noise of one cell misses.
+    # Who believes in the noise of one cell misses: of 800 shares 370 were held, and 164 of 200 never are.
     summed = dataclasses.replace(roll_up(statistic, "county").statistic, cells_summed=1)
     assert held(union_posterior(summed), "share", truth).sum() < least
 
@@ -127,6 +128,7 @@ def test_a_shared_parameter_misses_where_rates_rise_with_sizes() -> None:
 
 @pytest.mark.slow
 def test_means_of_waits_hold_where_no_model_is_right() -> None:
+    """Of means and of numbers of records: 2e-7 at a coverage of 0.93."""
     rng = np.random.default_rng()
     states, entry = 100, {"family": "exponential", "column": "x", "upper": "50"}
     reach = int(statistic_plan(entry, epsilon="1", public_n=False).partition_total or 1)
@@ -146,9 +148,12 @@ def test_means_of_waits_hold_where_no_model_is_right() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(("family", "bounds"), [("normal", ("-10", "10")), ("lognormal", ("0.1", "1000"))])
 def test_moments_hold_of_columns_that_are_not_normal(family: str, bounds: tuple[str, str]) -> None:
-    """Values of two clusters in every county, whose weights rise with its size."""
+    """Values of two clusters in every county, whose weights rise with its size.
+
+    Eight coverages: 8e-7 at 0.93. The control held 102 of 240 means: it passes with a chance below 1e-8.
+    """
     rng = np.random.default_rng()
-    states, entry = 60, {"family": family, "column": "x", "lower": bounds[0], "upper": bounds[1]}
+    states, entry = 90, {"family": family, "column": "x", "lower": bounds[0], "upper": bounds[1]}
     plan = statistic_plan(entry, epsilon="1", public_n=False)
     steps = round(float((plan.partition_total or 1) / 4) ** 0.5)
     size, effect = counties(states, rng)

@@ -203,7 +203,7 @@ def test_wide_bounds_are_no_alarm(family: str) -> None:
     generative_model = generative_model_for(family, n=1000, method=PLUG_IN)
     assert generative_model.family.simulate is not None
     sums = generative_model.family.simulate(
-        generative_model.entry, repeated(TYPICAL[family], 1), np.array([1000]), np.random.default_rng()
+        generative_model.entry, repeated(TYPICAL[family], 1), np.array([1000]), np.random.default_rng(7)
     )
     totals = generative_model.family.totals(
         generative_model.entry, generative_model.plan.design, sums.clipped

@@ -33,7 +33,7 @@ def test_a_state_without_a_mean_leaves_the_mixture_none() -> None:
 
 
 def test_no_state_comes_back_before_all_have_been_taken() -> None:
-    states = states_in_turn(7, 30, np.random.default_rng())
+    states = states_in_turn(7, 30, np.random.default_rng(7))
     assert states.shape == (30,)
     for start in (0, 7, 14, 21):
         assert sorted(states[start : start + 7]) == list(range(7))
@@ -41,7 +41,7 @@ def test_no_state_comes_back_before_all_have_been_taken() -> None:
 
 
 def test_draws_in_turn_take_one_state_in_all_cells() -> None:
-    drawn = mixture(in_turn=True).sample(8, np.random.default_rng())["mean"]
+    drawn = mixture(in_turn=True).sample(8, np.random.default_rng(7))["mean"]
     assert drawn.shape == (8, 2)
     assert drawn[:, 1] == pytest.approx(10.0 + 2.0 * drawn[:, 0], abs=1e-4)
     assert np.sort(drawn[:3, 0]) == pytest.approx([0.0, 2.0, 4.0], abs=1e-4)

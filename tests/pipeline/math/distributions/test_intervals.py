@@ -128,7 +128,7 @@ def test_intervals_are_as_short_as_any_and_have_the_mass(mass: float) -> None:
     laws.append((gammas, (0.0, math.inf), [stats.gamma(shape) for shape in shapes]))
     for distribution, ends, exact in laws:
         (name,) = distribution.parameters
-        found = shortest_intervals(distribution, name, mass, ends, 0, np.random.default_rng())
+        found = shortest_intervals(distribution, name, mass, ends, 0, np.random.default_rng(7))
         for (low, high), law in zip(found, exact, strict=True):
             assert law.cdf(high) - law.cdf(low) == pytest.approx(mass, abs=1e-9)
             assert high - low <= 1.01 * shortest_by_search(law, mass)
@@ -143,7 +143,7 @@ def test_rough_quantiles_choose_among_intervals_that_have_the_mass(family: str, 
     for epsilon in ("0.1", "1"):
         statistic = noisy_statistic(statistic_plan(entry, epsilon=epsilon, public_n=False), values)
         posterior = unrestricted_posterior(statistic, clipping="ignored")
-        distribution, rng = posterior.distribution, np.random.default_rng()
+        distribution, rng = posterior.distribution, np.random.default_rng(7)
         assert isinstance(distribution, LatentSumPosterior)
         (name,) = distribution.parameters
         ends = posterior.ends_of(name)
@@ -162,15 +162,15 @@ def test_rough_quantiles_choose_among_intervals_that_have_the_mass(family: str, 
 
 def test_what_is_symmetric_has_the_central_interval() -> None:
     normal = NormalDistribution(name="mean", loc=np.array([3.0]), scale=np.array([2.0]))
-    found = shortest_intervals(normal, "mean", 0.95, (-math.inf, math.inf), 0, np.random.default_rng())
+    found = shortest_intervals(normal, "mean", 0.95, (-math.inf, math.inf), 0, np.random.default_rng(7))
     assert found[0] == pytest.approx(stats.norm(3.0, 2.0).interval(0.95), rel=1e-9)
     flat = BetaDistribution(concentration1=np.ones(1), concentration0=np.ones(1))
-    ends = shortest_intervals(flat, flat.name, 0.95, UNIT, 0, np.random.default_rng())
+    ends = shortest_intervals(flat, flat.name, 0.95, UNIT, 0, np.random.default_rng(7))
     assert ends[0] == pytest.approx([0.025, 0.975], abs=1e-12)
 
 
 def test_the_end_of_the_range_is_reached_where_the_density_is_highest() -> None:
-    rng = np.random.default_rng()
+    rng = np.random.default_rng(7)
     at_zero = BetaDistribution(concentration1=np.array([1.0, 0.1]), concentration0=np.array([300.0, 300.0]))
     for found in (
         shortest_intervals(at_zero, at_zero.name, 0.95, UNIT, 0, rng),

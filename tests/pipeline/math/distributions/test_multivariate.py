@@ -31,7 +31,8 @@ def brute_force_niw(data: np.ndarray, prior: tuple[Any, ...]) -> tuple[np.ndarra
 
 @pytest.mark.parametrize("minimal", [False, True])
 def test_the_normal_plug_in_posterior_is_the_closed_form(minimal: bool) -> None:
-    data = rows_of(60, np.random.default_rng())
+    """Draws within six errors, and by Kolmogorov and Smirnov: 4e-8 in all."""
+    data = rows_of(60, np.random.default_rng(7))
     matrix = [[4.0, 1, 0], [1, 2, 0.5], [0, 0.5, 30]]
     prior = NormalInverseWishart([6, 1, 2], 2, 9, matrix)
     loc, precision, df, scale = brute_force_niw(data, ([6, 1, 2], 2, 9, np.array(matrix)))
@@ -72,12 +73,14 @@ def test_the_normal_plug_in_posterior_is_the_closed_form(minimal: bool) -> None:
 @pytest.mark.parametrize("minimal", [False, True])
 @pytest.mark.parametrize("name", ["regression", "origin"])
 def test_the_regression_plug_in_posterior_is_the_closed_form(name: str, minimal: bool) -> None:
-    data = rows_of(60, np.random.default_rng())
+    """Draws by Kolmogorov and Smirnov, and a correlation within six errors: 1e-8 for each entry."""
+    rng = np.random.default_rng(7)
+    data = rows_of(60, rng)
     design, y = data[:, :2], data[:, 2]
     if name == "regression":
         design = np.column_stack([design, np.ones(len(data))])
     size = design.shape[1]
-    root = np.random.default_rng().normal(size=(size, size)) * [3, 3, 0.3][:size]
+    root = rng.normal(size=(size, size)) * [3, 3, 0.3][:size]
     loc, precision = np.linspace(1, 2, size), root.T @ root + np.eye(size) / 4
     prior = NormalInverseGammaRegression(loc.tolist(), precision.tolist(), 2.5, 4)
     updated = precision + design.T @ design
@@ -107,7 +110,7 @@ def test_the_regression_plug_in_posterior_is_the_closed_form(name: str, minimal:
 
 def test_the_log_likelihoods_are_those_of_the_rows() -> None:
     """But for a constant. Differences may be near 0; rounding to the lattice moves them by about 5e-6."""
-    data = rows_of(50, np.random.default_rng())
+    data = rows_of(50, np.random.default_rng(7))
     sums = estimate(released(ENTRIES["normal"], data))
     pairs = [(np.array([6, 1, 2.0]), np.diag([2, 1, 9.0])), (np.array([7, 2, 5.0]), np.eye(3) + 0.5)]
     own = [
@@ -137,7 +140,7 @@ def test_the_log_likelihoods_are_those_of_the_rows() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ENTRIES)
 def test_rows_are_labelled_and_default_priors_are_public(name: str) -> None:
-    data = rows_of(40, np.random.default_rng())
+    data = rows_of(40, np.random.default_rng(7))
     statistic = released(ENTRIES[name], data)
     prior = default_prior(statistic)
     assert parse_prior(str(prior)) == prior
@@ -168,7 +171,7 @@ def test_rows_are_labelled_and_default_priors_are_public(name: str) -> None:
 
 @pytest.mark.slow
 def test_draws_go_to_arviz_with_their_components() -> None:
-    statistic = released(ENTRIES["normal"], rows_of(40, np.random.default_rng()))
+    statistic = released(ENTRIES["normal"], rows_of(40, np.random.default_rng(7)))
     tree = posterior_of(statistic, method="plug-in").to_arviz(draws=30, rng=1)
     covariance = tree["posterior"]["covariance"]
     assert covariance.dims == ("chain", "draw", "cell", "covariance_component")

@@ -25,7 +25,7 @@ CONJUGATE = {
 @pytest.mark.parametrize("name", ENTRIES)
 def test_whatever_the_noise_the_projected_moments_are_possible(name: str) -> None:
     plan = plan_of(ENTRIES[name])
-    rng = np.random.default_rng()
+    rng = np.random.default_rng(7)
     values = rng.laplace(0, plan.scale, (300, len(plan.components)))
     values[:50, 0] += 100 * 3 * 2.0**32
     sums = project(noisy_statistic(plan, np.rint(values)))
@@ -69,7 +69,7 @@ def test_means_that_are_given_have_no_spread_however_few_the_rows() -> None:
 @pytest.mark.slow
 def test_one_row_leaves_means_with_a_mean_and_a_spread() -> None:
     """Under the default prior, which states where means are before there is any row."""
-    one = released(ENTRIES["normal"], rows_of(1, np.random.default_rng()))
+    one = released(ENTRIES["normal"], rows_of(1, np.random.default_rng(7)))
     posterior = posterior_of(one, method="plug-in")
     assert np.isfinite(posterior.mean("mean")).all()
     assert (np.isfinite(posterior.sd("mean")) & (posterior.sd("mean") > 0.0)).all()

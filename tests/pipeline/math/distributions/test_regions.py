@@ -53,7 +53,7 @@ def moments(rows: Floats) -> tuple[Floats, Floats]:
 
 @pytest.mark.slow
 def test_moments_of_bounded_rows_lie_in_the_region_of_columns_up_to_its_edge() -> None:
-    rng = np.random.default_rng()
+    rng = np.random.default_rng(7)
     region, wider = (RegionOfColumns.of(constants(wider=wider)) for wider in (0.0, ROUNDING))
     first, second = np.triu_indices(3, 1)
     edges = []
@@ -74,7 +74,7 @@ def test_moments_of_bounded_rows_lie_in_the_region_of_columns_up_to_its_edge() -
 
 @pytest.mark.parametrize("linear", [True, False])
 def test_least_squares_of_bounded_rows_lie_in_the_region_of_regressions(linear: bool) -> None:
-    rng = np.random.default_rng()
+    rng = np.random.default_rng(7)
     region, wider = (
         RegionOfRegression.of(constants(linear=linear, wider=wider)) for wider in (0.0, ROUNDING)
     )
@@ -91,7 +91,7 @@ def test_least_squares_of_bounded_rows_lie_in_the_region_of_regressions(linear: 
 
 @pytest.mark.parametrize("family", ["columns", "regression"])
 def test_what_is_moved_lies_in_the_region_and_what_is_inside_stays(family: str) -> None:
-    rng = np.random.default_rng()
+    rng = np.random.default_rng(7)
     kind = RegionOfColumns if family == "columns" else RegionOfRegression
     region, wider = kind.of(constants()), kind.of(constants(wider=ROUNDING))
     if family == "columns":
@@ -171,5 +171,9 @@ def test_clipping_of_several_columns_is_refused_by_name(family: str) -> None:
         posterior_of(statistic, clipping="modelled")
     with pytest.raises(UsageError, match="there is no model"):
         pooled(
-            [statistic, statistic], prior=None, n_prior=None, clipping="modelled", rng=np.random.default_rng()
+            [statistic, statistic],
+            prior=None,
+            n_prior=None,
+            clipping="modelled",
+            rng=np.random.default_rng(7),
         )

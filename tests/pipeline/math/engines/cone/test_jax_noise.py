@@ -25,7 +25,7 @@ def test_log_densities_are_those_of_numpy(linear: bool) -> None:
     jax.config.update("jax_enable_x64", val=True)
     from suffice.pipeline.math.engines.cone.jax_noise import log_density
 
-    rng = np.random.default_rng()
+    rng = np.random.default_rng(7)
     noise = ConeNoise(rate=Fraction(1), columns=3, linear=linear, steps=1 << 16)
     for rows in (100.0, 1e9):
         n = rows + np.array([[-2.0, 0.0, 3.0]] * 2)
@@ -48,7 +48,7 @@ def test_noise_of_several_releases_adds_up() -> None:
     from suffice.pipeline.ask.numpyro.observed import n_latent
     from suffice.pipeline.math.engines.jax_moments import Coordinates, ObservedMoments
 
-    rng = np.random.default_rng()
+    rng = np.random.default_rng(7)
     root = np.repeat(0.3 * np.eye(2)[None], 2, axis=0)
     sums = moments_of(np.full(2, 500), np.zeros((2, 2)), root, rng)
     each = [released(sums, "0.6", rng, noise=noise) for noise in ("cone", "laplace", "cone")]
