@@ -123,7 +123,7 @@ def log_odds(
 
 def success_log_likelihood(probability: Floats, successes: Floats, failures: Floats) -> Floats:
     r"""Return :math:`s \log p + f \log(1 - p)`, of a probability that a beta is conjugate to."""
-    from suffice.special import xlog1py, xlogy
+    from scipy.special import xlog1py, xlogy
 
     return np.asarray(xlogy(successes, probability) + xlog1py(failures, -probability), dtype=np.float64)
 

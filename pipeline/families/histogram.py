@@ -114,7 +114,7 @@ def plug_in(statistic: NoisyStatistic, _prior: BinWalk) -> Distribution:
 
 def log_likelihood(probability: Floats, counts: Floats, _parameters: Constants) -> Floats:
     r"""Return :math:`\sum_j n_j \log p_j`, over the last axis."""
-    from suffice.special import xlogy
+    from scipy.special import xlogy
 
     likelihood: Floats = np.sum(xlogy(counts, probability), axis=-1)
     return likelihood

@@ -55,7 +55,7 @@ def marginal(prior: Gamma, _parameters: Constants) -> Marginal:
 
 def log_likelihood(rate: Floats, sums: one_sum.OneSum, _parameters: Constants) -> Floats:
     r"""Return :math:`\text{total} \log r - r n`."""
-    from suffice.special import xlogy
+    from scipy.special import xlogy
 
     likelihood: Floats = xlogy(sums.total, rate) - rate * sums.n
     return likelihood

@@ -205,14 +205,14 @@ def _chosen(scores: Floats, most: int) -> tuple[Cells, Cells]:
 
 
 def _by_scores(scores: Floats) -> tuple[Floats, Floats, Floats]:
-    from suffice.special import ndtr
+    from scipy.special import ndtr
 
     return ndtr(scores), np.zeros_like(scores), ndtr(-scores)
 
 
 def _of_keys(groups: Mapping[str, list[str | int]], place: Floats) -> list[KeyTail]:
     """Return how far out cells of every key are together."""
-    from suffice.special import ndtr, ndtri
+    from scipy.special import ndtr, ndtri
 
     score = ndtri(np.clip(place, 1e-12, 1.0 - 1e-12))
     rows: list[tuple[str, str | int, int, float]] = []
@@ -236,7 +236,7 @@ def _of_keys(groups: Mapping[str, list[str | int]], place: Floats) -> list[KeyTa
 
 def _uniformity(place: Floats) -> float | None:
     """Return the chance of places as uneven under a uniform law: a bound, as of both sides together."""
-    from suffice.special import smirnov
+    from scipy.special import smirnov
 
     n = len(place)
     if n < _FEWEST:

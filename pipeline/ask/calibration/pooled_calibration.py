@@ -137,7 +137,7 @@ class Covered:
         return low, high, self._ends(self.small, self.n_small, level)[0]
 
     def _ends(self, shares: Floats, n: int, level: float) -> tuple[float, float]:
-        from suffice.special import stdtrit
+        from scipy.special import stdtrit
 
         far = float(stdtrit(len(shares) - 1, 1.0 - level)) * _sd(shares, n) / len(shares) ** 0.5
         return float(np.mean(shares)) - far, float(np.mean(shares)) + far

@@ -282,7 +282,7 @@ def _about(
     sd = 2 * reach * _SCALES[position] if known is None else float(known) ** 0.5
     place = middle if is_centred else middle + reach * (2 * _PLACES[position] - 1)
     if world.name == CLIPPED:
-        from suffice.special import ndtri
+        from scipy.special import ndtri
 
         tail = float(ndtri(1 - _BEYOND[position]))
         # A known spread leaves the place alone to move records beyond a bound.

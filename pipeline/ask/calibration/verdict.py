@@ -172,7 +172,7 @@ class Ranks:
 
     def coverage_interval(self, mass: float, level: float) -> tuple[float, float]:
         """The Clopper-Pearson interval of the coverage; it misses it with a chance of at most `level`."""
-        from suffice.special import betaincinv
+        from scipy.special import betaincinv
 
         covered, missed = self.covered(mass), self.simulations - self.covered(mass)
         low = betaincinv(covered, missed + 1, level / 2) if covered else 0.0
@@ -194,7 +194,7 @@ class Ranks:
     @property
     def rank_p_value(self) -> float:
         """Chance of a histogram at least as uneven, by its chi-square distribution in the limit."""
-        from suffice.special import chdtrc
+        from scipy.special import chdtrc
 
         return float(chdtrc(BINS - 1, self.chi_square))
 
@@ -205,7 +205,7 @@ class Ranks:
 
 def at_most(count: np.ndarray, trials: int, probability: float) -> Floats:
     """Return the chance of so many successes or fewer."""
-    from suffice.special import bdtr
+    from scipy.special import bdtr
 
     chance: Floats = bdtr(count, trials, probability)
     return chance
@@ -213,7 +213,7 @@ def at_most(count: np.ndarray, trials: int, probability: float) -> Floats:
 
 def at_least(count: np.ndarray, trials: int, probability: float) -> Floats:
     """Return the chance of so many successes or more."""
-    from suffice.special import bdtrc
+    from scipy.special import bdtrc
 
     chance: Floats = np.where(count == 0, 1.0, bdtrc(np.maximum(count - 1, 0), trials, probability))
     return chance
@@ -358,7 +358,7 @@ def _has_passed(covered: np.ndarray, simulations: int, mass: float, level: float
 
 
 def _binomial(count: np.ndarray, trials: np.ndarray, probability: float) -> Floats:
-    from suffice.special import gammaln, xlog1py, xlogy
+    from scipy.special import gammaln, xlog1py, xlogy
 
     possible = count <= trials
     missed = np.where(possible, trials - count, 0)
@@ -433,7 +433,7 @@ def _worst(run: tuple[Ranks, ...]) -> str:
 
 def _settling(run: tuple[Ranks, ...]) -> int:
     """Return about how many simulations put every coverage on one side of its tolerance's edge for sure."""
-    from suffice.special import ndtri
+    from scipy.special import ndtri
 
     errors = float(ndtri(1.0 - level_of(len(run)) / 2))
     needed = run[0].simulations + 1.0

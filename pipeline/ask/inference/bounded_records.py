@@ -306,7 +306,7 @@ def _above(n_prior: NPrior, n: Floats) -> Floats:
     if isinstance(n_prior, Uniform):
         return np.asarray((high + 1.0 - start) / (high - low + 1.0))
     if isinstance(n_prior, Reciprocal):
-        from suffice.special import digamma
+        from scipy.special import digamma
 
         # H_(M + 1), and the rest above start - 1.
         total = digamma(high + 2.0) + np.euler_gamma

@@ -61,7 +61,7 @@ class _Weights:
 
     def terms(self, position: Floats, normal: Floats) -> tuple[Floats, Floats, Floats]:
         """Return log rho (n,), logs of the terms of w (n_models, n), and coefficients (n_models, n, k)."""
-        from suffice.special import gammaln
+        from scipy.special import gammaln
 
         x, u = position[:-1], position[-1]
         with np.errstate(all="ignore"):

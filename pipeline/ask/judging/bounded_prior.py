@@ -237,7 +237,7 @@ def _outside(distribution: Any, limits: tuple[float, float]) -> tuple[float, flo
 
 def share_of_bounded(part: NormalInverseGamma, interval: tuple[float, float]) -> float:
     """Return P(A) of a mean and a variance, with `interval` the centre and the half range of the records."""
-    from suffice.special import stdtr, stdtrit  # slow to import
+    from scipy.special import stdtr, stdtrit  # slow to import
 
     centre, half_range = interval
     degrees = 2.0 * part.concentration
@@ -252,7 +252,7 @@ def share_of_bounded(part: NormalInverseGamma, interval: tuple[float, float]) ->
 
 def _chance_of_room(part: NormalInverseGamma, interval: tuple[float, float], mean: Floats) -> Floats:
     """Return P(v <= V(m) | m), 0 where m is beyond the bounds."""
-    from suffice.special import gammaincc
+    from scipy.special import gammaincc
 
     centre, half_range = interval
     room = half_range**2 - (mean - centre) ** 2
@@ -279,7 +279,7 @@ def density_of_bounded(
     -------
     ndarray like `points`
     """
-    from suffice.special import ndtr
+    from scipy.special import ndtr
 
     centre, half_range = interval
     numerator = np.zeros(points.shape)

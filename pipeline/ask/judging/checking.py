@@ -257,7 +257,7 @@ def decided_by_default(posterior: Judged) -> dict[str, Mask]:
 
 def _of_correlations(posterior: Judged, prior: SpreadNormalInverseWishart, rng: np.random.Generator) -> Mask:
     """Return which correlations have intervals, (n_cells, n_pairs), that are mostly the prior's."""
-    from suffice.special import betainc
+    from scipy.special import betainc
 
     drawn = posterior.distribution.sample(_DRAWS, rng)
     covariance, variance = drawn["covariance"], drawn["variance"]

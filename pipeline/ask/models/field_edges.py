@@ -125,7 +125,7 @@ def agreement_of(
 
     Counts and scales are (K,), latent entries (n_draws, K).
     """
-    from suffice.special import gammaincc
+    from scipy.special import gammaincc
 
     sizes = np.abs(counts - latent) / scales
     parts = np.split(sizes, np.cumsum([table.size for table in tables.values()])[:-1], axis=1)

@@ -144,7 +144,7 @@ class CellEmissions:
     @classmethod
     def of(cls, tables: Sequence[CountsOverTime], n_states: int) -> CellEmissions:
         """Take one table for each restart, of one shape and of the same scales."""
-        from suffice.special import gammaln
+        from scipy.special import gammaln
 
         sizes = [counts.shape[-1] for counts in tables[0].counts]
         observed = np.stack([table.is_observed.ravel() for table in tables])

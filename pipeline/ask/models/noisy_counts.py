@@ -88,7 +88,7 @@ def log_emission(y: ArrayLike, mu: ArrayLike, b: float) -> Floats:
 
 def _log_brackets(y: Floats, mu: Floats, b: float) -> Floats:
     """Return the log of the brackets of f(y; mu), of y > 0 and mu > 0."""
-    from suffice.special import gammainc, gammaincc
+    from scipy.special import gammainc, gammaincc
 
     poisson = _log_poisson(y, mu)
     mu_over_q = np.exp(np.minimum(np.log(mu) + 1.0 / b, 700.0))
@@ -130,7 +130,7 @@ def _sum_of_products(ratio: Callable[[int, Rows], Floats], size: int) -> Floats:
 
 
 def _log_poisson(n: Floats, mu: Floats) -> Floats:
-    from suffice.special import gammaln, xlogy
+    from scipy.special import gammaln, xlogy
 
     with np.errstate(invalid="ignore"):
         log_poisson = xlogy(n, mu) - mu - gammaln(n + 1.0)
@@ -357,7 +357,7 @@ def _log_weight(n: Counts, y: Counts, log_mu: Floats, tilt: float) -> Floats:
     if not len(n) or n.max() < len(_LOG_FACTORIALS):
         log_factorial = _LOG_FACTORIALS.take(n)
     else:
-        from suffice.special import gammaln
+        from scipy.special import gammaln
 
         log_factorial = gammaln(n + 1.0)
     weight: Floats = n * log_mu - log_factorial - np.abs(n - y) * tilt

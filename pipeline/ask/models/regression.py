@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from scipy.special import ndtri
 
 from suffice.errors import UsageError
 from suffice.pipeline.ask.inference.posterior_terms import lists_terms
@@ -25,7 +26,6 @@ from suffice.pipeline.ask.models.rows_and_draws import NO_CELL, columns_of, requ
 from suffice.pipeline.math.parameters import arguments, parameter_posterior
 from suffice.pipeline.math.parameters.contrasts import finite
 from suffice.pipeline.terms.declaration.documents import Count
-from suffice.special import ndtri
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

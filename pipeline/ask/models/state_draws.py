@@ -180,7 +180,7 @@ def log_dirichlet(theta: Floats, a: float, starts: Rows = _FIRST) -> Floats:
     has no bound where a is below 1: categories that hardly occur would decide which of two draws is the more
     probable.
     """
-    from suffice.special import gammaln
+    from scipy.special import gammaln
 
     sizes = np.diff(starts, append=theta.shape[-1])
     constant = np.sum(gammaln(sizes * a) - sizes * gammaln(a)) * theta.shape[1]

@@ -52,7 +52,7 @@ def log_prior_on_line(
 
 def _log_conjugate(prior: Any, position: Floats) -> Floats:
     """Return the log density of a logarithm under a gamma prior, or of a logit under a beta one."""
-    from suffice.special import betaln, gammaln
+    from scipy.special import betaln, gammaln
 
     if isinstance(prior, Gamma):
         a, r = prior.concentration, prior.rate

@@ -363,7 +363,7 @@ def _log_reach(law: NoiseLaw, value: float, largest: float, is_rate: bool) -> fl
 
 def _log_together(log_chances: list[float], size: int) -> float:
     """Return the log chance of any k of so many cells as far out as the k-th, k = 1, 2, ...: Bonferroni."""
-    from suffice.special import gammaln
+    from scipy.special import gammaln
 
     ordered = np.sort(log_chances)
     k = np.arange(1.0, len(ordered) + 1.0)

@@ -354,7 +354,7 @@ class CountTree:
         either level was not released), least_squares with sd, lower and upper of normal intervals, and mean,
         posterior_lower and posterior_upper of the posterior.
         """
-        from suffice.special import ndtri
+        from scipy.special import ndtri
 
         reach, rows = float(ndtri(0.5 + 0.5 * require_share("mass", mass))), []
         for component, noisy in self.released.items():

@@ -81,7 +81,7 @@ def steps_of_gamma(shape: float, most: int) -> int:
 
 def clipped_gamma(rate: Floats, upper: float, shape: float, steps: int) -> Floats:
     r"""Return the chances of steps of :math:`\min(T, u)`, T of a gamma distribution: (n_rates, steps + 1)."""
-    from suffice.special import gammainc, gammaincc
+    from scipy.special import gammainc, gammaincc
 
     number = np.arange(1.0, steps + 1.0)
     with np.errstate(over="ignore"):
@@ -105,7 +105,7 @@ def clipped_gamma(rate: Floats, upper: float, shape: float, steps: int) -> Float
 
 def clipped_poisson(rate: Floats, upper: int) -> Floats:
     r"""Return :math:`P(\min(X, C) = x)` of Poisson counts, (n_rates, upper + 1)."""
-    from suffice.special import gammaln, pdtrc, xlogy
+    from scipy.special import gammaln, pdtrc, xlogy
 
     count = np.arange(float(upper))
     mean = rate[:, None]
@@ -115,7 +115,7 @@ def clipped_poisson(rate: Floats, upper: int) -> Floats:
 
 def clipped_failures(probability: Floats, upper: int, successes: float = 1.0) -> Floats:
     r"""Return :math:`P(\min(X, C) = x)` of failures before r successes, (n_probabilities, upper + 1)."""
-    from suffice.special import betainc, gammaln, xlog1py, xlogy
+    from scipy.special import betainc, gammaln, xlog1py, xlogy
 
     count = np.arange(float(upper))
     chance = probability[:, None]
@@ -160,7 +160,7 @@ def gamma_scale_outside(scale: Floats, upper: float, shape: float = 1.0) -> Outs
 
 def poisson_outside(rate: Floats, upper: float) -> Outside:
     r"""Return what is above C: :math:`E(X - C)^+ = \lambda P(X \ge C) - C P(X > C)`."""
-    from suffice.special import pdtrc
+    from scipy.special import pdtrc
 
     share = np.asarray(pdtrc(upper, rate), dtype=np.float64)
     excess = rate * np.asarray(pdtrc(upper - 1.0, rate), dtype=np.float64) - upper * share
@@ -174,7 +174,7 @@ def failures_outside(probability: Floats, upper: float, successes: float = 1.0) 
 
     with X' before r + 1 successes; a mean m stands for the probability r / (r + m).
     """
-    from suffice.special import betainc
+    from scipy.special import betainc
 
     mean = successes * (1.0 - probability) / probability
     share = np.asarray(betainc(upper + 1.0, successes, 1.0 - probability))
@@ -184,7 +184,7 @@ def failures_outside(probability: Floats, upper: float, successes: float = 1.0) 
 
 def normal_outside(mean: Floats, variance: Floats, lower: float, upper: float) -> Outside:
     """Return what is outside of both bounds, and the shifts of mean and variance."""
-    from suffice.special import ndtr
+    from scipy.special import ndtr
 
     sd = np.sqrt(variance)
     low, high = (lower - mean) / sd, (upper - mean) / sd
@@ -198,7 +198,7 @@ def normal_outside(mean: Floats, variance: Floats, lower: float, upper: float) -
 
 def _gamma_lost(reach: Floats, shape: float) -> tuple[Floats, Floats]:
     """Return P(T > u) and E(T - u)^+ / E T, for a unit gamma distribution."""
-    from suffice.special import gammaincc
+    from scipy.special import gammaincc
 
     share = np.asarray(gammaincc(shape, reach), dtype=np.float64)
     above = np.asarray(gammaincc(shape + 1.0, reach), dtype=np.float64)

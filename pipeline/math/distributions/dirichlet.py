@@ -150,7 +150,7 @@ class BetaDistribution(OneParameter):
 
     def quantiles(self, parameter: str, q: Sequence[float], draws: int, rng: np.random.Generator) -> Floats:
         """Exact quantiles: I_x(a, b) = q, solved for x."""
-        from suffice.special import betaincinv
+        from scipy.special import betaincinv
 
         alpha, total = self.concentration1[:, None], self._total()[:, None]
         return np.asarray(betaincinv(alpha, total - alpha, np.asarray(q)), dtype=np.float64)
@@ -163,7 +163,7 @@ class BetaDistribution(OneParameter):
 
     def log_normaliser(self) -> Floats:
         """Return log Z = log B(a, b)."""
-        from suffice.special import gammaln
+        from scipy.special import gammaln
 
         log_z: Floats = gammaln(self.concentration0) + gammaln(self.concentration1) - gammaln(self._total())
         return log_z
@@ -202,7 +202,7 @@ def _log_beta(a: Floats, b: Floats, position: Floats) -> Floats:
 
 def beta_cdf(alpha: Floats, beta: Floats, logit: Floats) -> Floats:
     """Probability that a beta is below the probability with this logit."""
-    from suffice.special import betainc, ndtr
+    from scipy.special import betainc, ndtr
 
     p, q = Line.LOGIT.parameter(logit), Line.LOGIT.parameter(-logit)
     a, b = np.maximum(alpha, LARGE), np.maximum(beta, LARGE)
@@ -298,7 +298,7 @@ class DirichletDistribution(OfCells):
 
     def quantiles(self, parameter: str, q: Sequence[float], draws: int, rng: np.random.Generator) -> Floats:
         """Exact marginal quantiles, of Betas; 1 where a distribution has a single entry."""
-        from suffice.special import betaincinv
+        from scipy.special import betaincinv
 
         # The marginal is Beta(a_k, A - a_k).
         rest = (self._total() - self.concentration)[..., None]
@@ -332,7 +332,7 @@ class DirichletDistribution(OfCells):
 
     def log_normaliser(self) -> Floats:
         """Return log Z, the sum of all log Gamma(a_k) less log Gamma(A)."""
-        from suffice.special import gammaln
+        from scipy.special import gammaln
 
         total = np.sum(self.concentration, axis=-1)
         log_z: Floats = np.sum(gammaln(self.concentration), axis=-1) - gammaln(total)
@@ -393,7 +393,7 @@ class BlockDirichlet(DirichletDistribution):
 
     def log_normaliser(self) -> Floats:
         """Return the log of the normaliser, of all distributions of a cell."""
-        from suffice.special import gammaln
+        from scipy.special import gammaln
 
         # Independent blocks: their log Z add up.
         totals = np.add.reduceat(self.concentration, self.starts, axis=-1)

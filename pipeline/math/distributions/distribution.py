@@ -444,7 +444,7 @@ def times_exp(factor: Floats, position: Floats) -> Floats:
 
 def log_height(concentration: Floats) -> Floats:
     """Return a log a - a - log gamma(a)."""
-    from suffice.special import gammaln
+    from scipy.special import gammaln
 
     a = np.maximum(concentration, 1e-300)
     large = np.maximum(a, 100.0)

@@ -132,7 +132,7 @@ class GammaDistribution(OneParameter):
 
     def quantiles(self, parameter: str, q: Sequence[float], draws: int, rng: np.random.Generator) -> Floats:
         """Exact quantiles: P(a, r x) = q, solved for x."""
-        from suffice.special import gammaincinv
+        from scipy.special import gammaincinv
 
         # P(a, r x) = q.
         quantiles: Floats = gammaincinv(self.concentration[:, None], np.asarray(q)) / self.rate[:, None]
@@ -229,7 +229,7 @@ class InverseGammaDistribution(OneParameter):
 
     def quantiles(self, parameter: str, q: Sequence[float], draws: int, rng: np.random.Generator) -> Floats:
         """Exact quantiles: Q(a, s / y) = q, solved for y."""
-        from suffice.special import gammainccinv
+        from scipy.special import gammainccinv
 
         # Q(a, s / y) = q: Y is small where 1 / Y is large.
         gammas = gammainccinv(self.concentration[:, None], np.asarray(q))
@@ -262,7 +262,7 @@ class InverseGammaDistribution(OneParameter):
 
 def gamma_log_normaliser(concentration: Floats, rate: Floats) -> Floats:
     """Return the log of the integral of x^(a - 1) exp(-r x)."""
-    from suffice.special import gammaln
+    from scipy.special import gammaln
 
     log_z: Floats = gammaln(concentration) - concentration * np.log(rate)
     return log_z
@@ -278,7 +278,7 @@ def log_gamma(concentration: Floats, delta: Floats) -> Floats:
 
 def gamma_cdf(concentration: Floats, value: Floats) -> Floats:
     """Probability that a standard gamma is below a value."""
-    from suffice.special import gammainc, ndtr
+    from scipy.special import gammainc, ndtr
 
     a, x = np.maximum(concentration, LARGE), np.maximum(value, 1e-300)
     # Peizer and Pratt for the gamma: s = a - 1/2, g = x - s, D = 2 (x - s - s log(x / s)) and d = x - a + 1/3

@@ -304,7 +304,7 @@ def moments_about(distribution: Distribution, centre: Floats) -> tuple[Floats, F
 
 def _raw(distribution: Distribution, limits: tuple[float, float]) -> list[Floats]:
     """Return the parts of moments about 0."""
-    from suffice.special import betainc, betaincc, gammainc, gammaincc
+    from scipy.special import betainc, betaincc, gammainc, gammaincc
 
     if isinstance(distribution, GammaDistribution):
         a, rate = distribution.concentration, distribution.rate
@@ -367,7 +367,7 @@ def _of_normal(
     distribution: NormalDistribution, limits: tuple[float, float], centre: Floats
 ) -> tuple[Floats, Floats, Floats]:
     """Return the parts of a normal's moments about a centre, by (4)."""
-    from suffice.special import ndtr
+    from scipy.special import ndtr
 
     loc, scale = distribution.loc, distribution.scale
     low, high = ((end - loc) / scale for end in limits)

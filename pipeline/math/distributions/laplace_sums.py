@@ -178,7 +178,7 @@ def log_mass_of_sum(most: int, terms: int, scale: float) -> Floats:
 
 def _tail_of_equals(x: Floats, terms: int) -> Floats:
     """Return the tail of a sum of Laplace numbers of scale 1 and nothing else: its density, integrated."""
-    from suffice.special import gammaincc
+    from scipy.special import gammaincc
 
     distance = np.abs(x)
     tail = np.zeros_like(distance)

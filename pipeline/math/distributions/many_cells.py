@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import importlib.util
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, TypeVar
 
 from suffice.pipeline.cluster.processors import processors
@@ -38,7 +39,5 @@ def on_threads(
     workers = min(threads or processors(), len(batches))
     if workers < 2:
         return [work(batch) for batch in batches]
-    from concurrent.futures import ThreadPoolExecutor  # one thread needs none
-
     with ThreadPoolExecutor(workers) as pool:
         return list(pool.map(work, batches))

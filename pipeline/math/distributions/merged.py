@@ -77,7 +77,7 @@ _REACH = 12.0
 """Widths of a part within which its quantiles are looked for."""
 _AT_A_TIME = 1 << 14
 """Numbers of components, and as many positions, that a processor's cache holds."""
-_HERMITE_NODES = 9
+_HERMITE_NODES, _HERMITE_WEIGHTS = np.polynomial.hermite_e.hermegauss(9)
 _MOST_ROUNDS = 60
 _CLOSE, _NEAR = 1e-4, 0.03
 _FEWER = 0.8
@@ -88,12 +88,6 @@ _EVERY = (4, 2)
 """Of ascending levels, how many apart are those at which turns look."""
 _LEAST = 1e-15
 """Probability that counts as 0."""
-
-
-@functools.cache
-def hermite_rule() -> tuple[Floats, Floats]:
-    """Return nodes and weights of the Gauss-Hermite rule; importing it takes longer than many a merge."""
-    return np.polynomial.hermite_e.hermegauss(_HERMITE_NODES)
 
 
 class _LogDensity(Protocol):
@@ -259,12 +253,12 @@ class Components:
     ) -> Floats:
         """Averages (n_cells,) of a function on the line, by Gauss-Hermite quadrature in each component."""
         coordinate = widened(update(self.n, self.total), self.scatter).coordinate()
-        nodes, weights = (column[:, None] for column in hermite_rule())
+        nodes = _HERMITE_NODES[:, None]
         # (4), at x = c + s z.
         point = coordinate.centre + coordinate.width * nodes
         # What is nearly normal becomes exactly what it is, and has a mass of 1.
         log_ratio = coordinate.log_density(point) + nodes**2 / 2.0
-        ratio = np.exp(log_ratio - np.max(log_ratio, axis=0)) * weights
+        ratio = np.exp(log_ratio - np.max(log_ratio, axis=0)) * _HERMITE_WEIGHTS[:, None]
         value = np.sum(ratio * function(point), axis=0) / np.sum(ratio, axis=0)
         average: Floats = np.bincount(self.cell, self.weight * value, cells).astype(np.float64, copy=False)
         return average
@@ -393,7 +387,7 @@ class Components:
         self, update: Callable[[Floats, Floats], Distribution], point: Floats, level: float | Floats
     ) -> Floats:
         """How far quantiles at these positions move while the level's normal deviate moves by 1."""
-        from suffice.special import ndtri
+        from scipy.special import ndtri
 
         coordinate = widened(update(self.n, self.total), self.scatter).coordinate()
         log_density = coordinate.log_density(point[self.cell])
@@ -456,7 +450,7 @@ def find_quantile(
     ndarray of shape (n_cells,)
         Positions that are right to 1e-4 of ``sd``.
     """
-    from suffice.special import ndtri
+    from scipy.special import ndtri
 
     wanted = np.broadcast_to(np.asarray(ndtri(level)), mean.shape)
     start, pace = (mean + sd * wanted, sd) if guess is None else guess
@@ -532,7 +526,7 @@ def rough_quantiles(
 
 def _deviates(level: Floats) -> Floats:
     """Return normal deviates of levels."""
-    from suffice.special import ndtri
+    from scipy.special import ndtri
 
     return np.asarray(ndtri(np.clip(level, _LEAST, 1.0 - _LEAST)))
 

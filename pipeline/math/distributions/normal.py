@@ -44,7 +44,7 @@ _LARGE = 100.0
 
 def log_student(degrees: Floats, loc: Floats, width: Floats, points: Floats) -> Floats:
     """Log densities of t distributions with these degrees of freedom, centres and widths."""
-    from suffice.special import gammaln
+    from scipy.special import gammaln
 
     # u = nu / 2.
     u = degrees / 2.0
@@ -105,7 +105,7 @@ class NormalDistribution(OneParameter):
 
     def quantiles(self, parameter: str, q: Sequence[float], draws: int, rng: np.random.Generator) -> Floats:
         """Exact quantiles, m + s z with Phi(z) = q."""
-        from suffice.special import ndtri
+        from scipy.special import ndtri
 
         # m + s z.
         quantiles: Floats = self.loc[:, None] + self.scale[:, None] * ndtri(np.asarray(q))
@@ -133,7 +133,7 @@ class NormalDistribution(OneParameter):
 
     def coordinate(self) -> Coordinate:
         """Return the mean as it is."""
-        from suffice.special import ndtr
+        from scipy.special import ndtr
 
         loc, scale = self.loc, self.scale
         return Coordinate(

@@ -173,7 +173,7 @@ class NormalInverseGammaDistribution(OfCells):
 
     def quantiles(self, parameter: str, q: Sequence[float], draws: int, rng: np.random.Generator) -> Floats:
         """Exact marginal quantiles, of Student's t and of inverse gammas."""
-        from suffice.special import stdtrit
+        from scipy.special import stdtrit
 
         if parameter == self.names[1]:
             return self._variance.quantiles(parameter, q, draws, rng)
@@ -375,7 +375,7 @@ class RegressionDistribution(OfCells):
 
     def quantiles(self, parameter: str, q: Sequence[float], draws: int, rng: np.random.Generator) -> Floats:
         """Exact marginal quantiles, of Student's t and of inverse gammas."""
-        from suffice.special import stdtrit
+        from scipy.special import stdtrit
 
         if parameter == "variance":
             return self._variance.quantiles(parameter, q, draws, rng)

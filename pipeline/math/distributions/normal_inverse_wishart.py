@@ -216,7 +216,7 @@ class NormalInverseWishartDistribution(distribution.OfCells):
 
     def quantiles(self, parameter: str, q: Sequence[float], draws: int, rng: np.random.Generator) -> Floats:
         """Exact marginal quantiles of means and variances; of covariances those of draws."""
-        from suffice.special import gammainccinv, stdtrit
+        from scipy.special import gammainccinv, stdtrit
 
         levels, freedom = np.asarray(q), self._freedom[:, :, None]
         if parameter == "covariance":

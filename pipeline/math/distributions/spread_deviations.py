@@ -107,9 +107,7 @@ def freedom(concentration: float, columns: int) -> float:
 
 def log_density_of_correlations(correlation: Floats, concentration: float) -> Floats:
     """Return the log of (2), (n,), of correlation matrices (n, d, d)."""
-    from scipy.special import multigammaln
-
-    from suffice.special import gammaln
+    from scipy.special import gammaln, multigammaln
 
     size = correlation.shape[-1]
     half = freedom(concentration, size) / 2.0

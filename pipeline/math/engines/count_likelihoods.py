@@ -126,7 +126,7 @@ def log_mixing(prior: NPrior, mean: Floats) -> Floats | None:
 
     The upper end of the prior is left out: it is for cells that are far below it.
     """
-    from suffice.special import exp1, expn
+    from scipy.special import exp1, expn
 
     match prior:
         case Reciprocal():
@@ -150,7 +150,7 @@ def log_mixing(prior: NPrior, mean: Floats) -> Floats | None:
 
 def log_poisson(mean: Floats, count: Floats) -> Floats:
     """Return log probabilities of whole counts by their deviance, so that large numbers do not cancel."""
-    from suffice.special import gammaln
+    from scipy.special import gammaln
 
     mean, count = np.broadcast_arrays(mean, count)
     large = count > 15.0
@@ -175,7 +175,7 @@ def _log1p_of(apart: Floats, ratio: Floats) -> Floats:
 
 def log_below(mean: Floats, cut: Floats, tilt: Floats, height: Floats, at: Floats) -> Floats:
     """Return the log of the sum over 0 <= k <= cut of Poisson(k) e^(height + tilt (k - at))."""
-    from suffice.special import gammaincc
+    from scipy.special import gammaincc
 
     mean, cut, tilt, height, at = np.broadcast_arrays(mean, cut, tilt, height, at)
     safe = np.maximum(cut, 0.0)
@@ -196,7 +196,7 @@ def log_below(mean: Floats, cut: Floats, tilt: Floats, height: Floats, at: Float
 
 def log_above(mean: Floats, cut: Floats, tilt: Floats, height: Floats, at: Floats) -> Floats:
     """Return the log of the sum over k > cut, k >= 0, of Poisson(k) e^(height + tilt (k - at))."""
-    from suffice.special import gammainc
+    from scipy.special import gammainc
 
     mean, cut, tilt, height, at = np.broadcast_arrays(mean, cut, tilt, height, at)
     safe = np.maximum(cut, 0.0)

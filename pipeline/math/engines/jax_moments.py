@@ -53,7 +53,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy.linalg import solve_triangular
 from jax.scipy.special import logsumexp
-from scipy.special import multigammaln
+from scipy.special import gammaln, multigammaln
 
 from suffice.pipeline.math.distributions import spread_deviations
 from suffice.pipeline.math.distributions.normal_inverse_gamma import Scaling
@@ -63,7 +63,6 @@ from suffice.pipeline.math.engines.multivariate.column_posterior import require_
 from suffice.pipeline.math.engines.multivariate.released_moments import cone_noises, noisy_moments
 from suffice.pipeline.terms.statistics.moment_columns import is_linear, lattice_of, least_rows
 from suffice.pipeline.terms.statistics.sensitivity import Design
-from suffice.special import gammaln
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -170,7 +170,7 @@ class Gaussian(NoiseLaw):
 
     def log_tail(self, noise: Floats) -> Floats:
         """Logarithms of P(Z >= noise)."""
-        from suffice.special import log_ndtr
+        from scipy.special import log_ndtr
 
         return np.asarray(log_ndtr(-np.asarray(noise) / self.spread), dtype=np.float64)
 

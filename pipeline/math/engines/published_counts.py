@@ -244,7 +244,7 @@ class LatentCount:
 
         Of a rate n log(lambda) - m lambda + c, of a probability n log(p) + m log(1 - p) + c.
         """
-        from suffice.special import gammaln
+        from scipy.special import gammaln
 
         if line is Line.LOGARITHM:
             counts, weights = self.published.nodes(lambda count: math.sqrt(count + 1.0), nats, self.most)
@@ -282,7 +282,7 @@ class LatentCount:
         return counts, others, constants
 
     def _of_total(self, total: float, nats: float) -> tuple[Floats, Floats, Floats]:
-        from suffice.special import gammaln
+        from scipy.special import gammaln
 
         def width(count: float) -> float:
             return math.sqrt(min(count, max(total - count, 0.0)) + 1.0)
@@ -321,7 +321,7 @@ class SharedLikelihood:
 
     def log_counts(self, counts: Floats, position: float, shape: int) -> Floats:  # noqa: ARG002
         """Return log probabilities of counts of one unit of exposure, given a rate and a shape."""
-        from suffice.special import gammaln
+        from scipy.special import gammaln
 
         log_count: Floats = counts * position - math.exp(position) - gammaln(counts + 1.0)
         return log_count

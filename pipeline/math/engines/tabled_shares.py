@@ -262,7 +262,7 @@ def _given_scales(
 
 def _negative_binomial(counts: Floats, concentration: float, log_beta: Floats) -> Floats:
     """Return log probabilities of counts under (1), (n_scales, n_counts)."""
-    from suffice.special import gammaln
+    from scipy.special import gammaln
 
     of_counts = gammaln(counts + concentration) - gammaln(concentration) - gammaln(counts + 1.0)
     # beta / (1 + beta), and 1 / (1 + beta).

@@ -126,7 +126,7 @@ class MomentsOfCell:
         return self._weighted(shares[:, :KEPT_POINTS], centre, covariance)
 
     def _weighted(self, shares: Floats, centre: Floats, covariance: Floats) -> tuple[Floats, Floats]:
-        from suffice.special import gammaincinv, ndtri
+        from scipy.special import gammaincinv, ndtri
 
         root = np.linalg.cholesky(covariance)
         # A t variable is a normal one times the root of an inverse gamma.

@@ -96,8 +96,7 @@ class VaryingLikelihood(SharedLikelihood):
         self, cells: Shared, nats: float, log_prior: Callable[[Floats], Floats], edges: Floats
     ) -> None:
         from scipy.sparse import csr_array
-
-        from suffice.special import gammaln
+        from scipy.special import gammaln
 
         super().__init__(cells, Line.LOGARITHM, nats)
         times, counts, sizes, constants = zip(*self._terms, strict=True)
@@ -136,7 +135,7 @@ class VaryingLikelihood(SharedLikelihood):
 
     def log_counts(self, counts: Floats, position: float, shape: int) -> Floats:
         """Return log probabilities of counts of one unit of exposure, given a rate and a shape."""
-        from suffice.special import gammaln
+        from scipy.special import gammaln
 
         if shape < len(self._log_spreads):  # (2)
             k = math.exp(-2.0 * self._log_spreads[shape])
@@ -182,7 +181,7 @@ class VaryingLikelihood(SharedLikelihood):
 
     def _varied(self, position: Floats, log_spread: float) -> Floats:
         """Return log likelihoods of the cells, (n_cells, n_positions), by (2)."""
-        from suffice.special import gammaln
+        from scipy.special import gammaln
 
         k = math.exp(-2.0 * log_spread)
         mean = np.multiply.outer(self._sizes, np.exp(position))
@@ -195,7 +194,7 @@ class VaryingLikelihood(SharedLikelihood):
 
     def _spaced(self, position: Floats, every: int) -> Floats:
         """Return log likelihoods of the cells by (3): one term, and others by ratios of neighbours."""
-        from suffice.special import gammaln
+        from scipy.special import gammaln
 
         # Of a mean that is next to nothing no count but 0 is possible, whatever it is.
         mean = np.maximum(every * np.multiply.outer(self._sizes, np.exp(position))[self._size_of], 1e-290)

@@ -39,7 +39,7 @@ _LOGS = (-40.0, 40.0)
 
 def _log_standard(z: Floats) -> Floats:
     """Return log(e^z E_1(z)) of z > 0."""
-    from suffice.special import exp1
+    from scipy.special import exp1
 
     near, far = np.minimum(z, _FAR), np.maximum(z, _FAR)
     series = 1.0 / far * (1.0 + (-1.0 + (2.0 + (-6.0 + 24.0 / far) / far) / far) / far)

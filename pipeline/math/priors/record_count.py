@@ -63,7 +63,7 @@ class Reciprocal:
 
     def log_prob(self, n: NDArray[np.float64]) -> NDArray[np.float64]:
         """Log probability of every N; minus infinity outside of the support."""
-        from suffice.special import digamma
+        from scipy.special import digamma
 
         # H_(M + 1) by (3).
         log_total = np.log(digamma(self.max + 2.0) + np.euler_gamma)
@@ -74,7 +74,7 @@ class Reciprocal:
 
     def sample(self, size: int, rng: np.random.Generator) -> NDArray[np.int64]:
         """Return independent draws, (size,): the least N whose cumulative probability is reached."""
-        from suffice.special import digamma
+        from scipy.special import digamma
 
         # The least N with H_(N + 1) >= U H_(M + 1).
         target = rng.random(size) * (digamma(self.max + 2.0) + np.euler_gamma)

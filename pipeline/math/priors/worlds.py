@@ -152,18 +152,11 @@ def conjugate_levels(distribution: Any, line: Line, step: float = FINE) -> tuple
         return coordinate.log_density(position[:, None])[:, 0]
 
     around = np.concatenate([centre - width * _OCTAVES[::-1], [centre], centre + width * _OCTAVES])
-    around = _ascending(np.clip(around, *line.ends))
+    around = np.unique(np.clip(around, *line.ends))
     value = log_density(around)
     kept = np.flatnonzero(value > np.max(value) - _NATS)
     first, last = max(kept[0] - 1, 0), min(kept[-1] + 1, len(around) - 1)
     return levels(log_density, around[first : last + 1], step)
-
-
-def _ascending(values: Floats) -> Floats:
-    """Return numbers in order, each once; `numpy.unique` would import ``numpy.ma`` first."""
-    values = np.sort(values)
-    ascending: Floats = values[np.append(True, values[1:] > values[:-1])]
-    return ascending
 
 
 def levels(log_density: Callable[[Floats], Floats], edges: Floats, step: float) -> tuple[Floats, Floats]:
@@ -189,4 +182,4 @@ def between(edges: Floats, parts: int) -> Floats:
     """Edges with so many equal steps between each and the next."""
     steps = np.arange(parts) / parts
     inner = edges[:-1, None] + np.diff(edges)[:, None] * steps
-    return _ascending(np.append(inner.ravel(), edges[-1]))
+    return np.unique(np.append(inner.ravel(), edges[-1]))

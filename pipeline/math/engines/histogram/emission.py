@@ -150,7 +150,7 @@ def _log_piece(mu: Floats, level: Floats, slope: Floats, low: Floats, high: Floa
 
 def _mass(rate: Floats, low: Floats, high: Floats) -> Floats:
     """Return P(low < Poisson(rate) <= high), in the tail where it is small."""
-    from suffice.special import gammainc, gammaincc
+    from scipy.special import gammainc, gammaincc
 
     # P(Poisson(x) <= n) is the upper incomplete gamma function of n + 1 at x.
     if np.all(low == -1.0):
@@ -168,7 +168,7 @@ def _mass(rate: Floats, low: Floats, high: Floats) -> Floats:
 
 def _by_ratios(mu: Floats, level: Floats, slope: Floats, rate: Floats, low: Floats, high: Floats) -> Floats:
     """(3)."""
-    from suffice.special import gammaln
+    from scipy.special import gammaln
 
     n = np.clip(np.floor(rate), low + 1.0, high)
     is_down = rate >= n + 1.0
@@ -237,7 +237,7 @@ def _between(rate: Floats, low: Floats, high: Floats, rng: np.random.Generator) 
 
 def _by_geometric(rate: Floats, low: Floats, high: Floats, rng: np.random.Generator) -> tuple[Floats, Mask]:
     """Draw distances from the nearer end of geometric laws, kept with the chance that (3) has over these."""
-    from suffice.special import gammaln
+    from scipy.special import gammaln
 
     is_down = rate >= high + 1.0
     n = np.where(is_down, high, low + 1.0)

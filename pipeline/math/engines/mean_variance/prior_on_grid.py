@@ -98,7 +98,7 @@ class ConjugatesOnGrid:
     @classmethod
     def of(cls, prior: NormalInverseGamma | Mixture, centre: float, half_range: float) -> Self:
         """Take the components, and lay out a table where there may be one."""
-        from suffice.special import gammaln
+        from scipy.special import gammaln
 
         parts: Sequence[Any] = prior.components if isinstance(prior, Mixture) else (prior,)
         weights = np.array(prior.weights if isinstance(prior, Mixture) else (1.0,))

@@ -94,7 +94,7 @@ class ClippedRecords:
     @classmethod
     def of(cls, mean: Floats, log_variance: Floats) -> Self:
         """Integrate over what is not clipped; the arrays broadcast. Terms of one sign lose no digits."""
-        from suffice.special import ndtr
+        from scipy.special import ndtr
 
         mean, sd = np.broadcast_arrays(mean, np.exp(log_variance / 2.0))
         low, high = (np.clip((bound - mean) / sd, -_NOWHERE, _NOWHERE) for bound in (-1.0, 1.0))
@@ -243,7 +243,7 @@ class Slice:
 
     def of_deviations(self, log_variance: Floats) -> Floats:
         """Logs of the sums over deviations, at positions (n, q): (n, q, n_means)."""
-        from suffice.special import gammainc
+        from scipy.special import gammainc
 
         if self.n < 2.0:
             with np.errstate(divide="ignore"):
@@ -268,7 +268,7 @@ class Slice:
 
 def log_height(concentration: Floats) -> Floats:
     """Return a log a - a - log gamma(a)."""
-    from suffice.special import gammaln
+    from scipy.special import gammaln
 
     large = np.maximum(concentration, 100.0)
     # Stirling: a log a - a - log Gamma(a) = log(a / 2 pi) / 2 - 1 / 12a + 1 / 360a^3, to 1e-13 from 100 on.
@@ -447,7 +447,7 @@ class ClippedSlice:
 
 def _gamma(shape: float, expected: Floats, log_e: Floats) -> Floats:
     """Densities of log E, (n_expected, n_deviations); of the first the chance of all that is below."""
-    from suffice.special import gammainc
+    from scipy.special import gammainc
 
     distance = log_e - expected[:, None]
     density = float(log_height(np.array(shape))) - shape * (np.expm1(np.minimum(distance, 600.0)) - distance)

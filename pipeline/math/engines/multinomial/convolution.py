@@ -186,7 +186,7 @@ def _log_sum_on_grid(concentration: tuple[float, ...], step: float) -> Floats:
 
 def log_mean_reciprocal(n: Floats, step: Floats) -> Floats:
     """Log of the mean of 1 / (N + 1) about grid points over 1 / (n + 1); 0 far from 0 and on integers."""
-    from suffice.special import digamma
+    from scipy.special import digamma
 
     near = (n < GRADED / 8 * step) & (n % step == 0.0) & (step > 1.0)
     result = np.zeros(near.shape)

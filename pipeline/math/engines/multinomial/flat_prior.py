@@ -339,7 +339,7 @@ class Rule:
     @classmethod
     def of(cls, counts: NoisyCounts) -> Rule:
         """Nodes so close that every g(N) is right to 1e-13, from the largest N to N = 0."""
-        from suffice.special import gammaln, loggamma
+        from scipy.special import gammaln, loggamma
 
         total = counts.total_concentration
         per_unit = 3
@@ -443,7 +443,7 @@ def resolve(counts: NoisyCounts) -> tuple[TiltMixture, NDArray[np.bool_]]:
 
 def _log_flat(total: float, tilt: Floats) -> Floats:
     """Log of (1 - exp(-s))^(A - 2) / Gamma(A - 1)."""
-    from suffice.special import gammaln
+    from scipy.special import gammaln
 
     density: Floats = (total - 2.0) * np.log(-np.expm1(-tilt)) - gammaln(total - 1.0)
     return density
@@ -455,7 +455,7 @@ def _log_reciprocal(total: float, tilt: Floats) -> Floats:
     The incomplete beta function :math:`B_x(p, 0)`, x = 1 - exp(-s), p = A - 1: by its continued fraction
     (DLMF 8.17.22), or in powers of 1 - x where these are small.
     """
-    from suffice.special import digamma, gammaln
+    from scipy.special import digamma, gammaln
 
     p = total - 1.0
     x, rest = -np.expm1(-tilt), np.exp(-tilt)

@@ -76,7 +76,7 @@ def log_rising(concentration: Floats, count: Floats) -> Floats:
 
     A series in odd Bernoulli polynomials of a / 2 over even powers of w = c + a / 2 where w is well above a.
     """
-    from suffice.special import gammaln
+    from scipy.special import gammaln
 
     if np.all(concentration == 1.0):
         return np.zeros(np.broadcast_shapes(concentration.shape, count.shape))
@@ -112,7 +112,7 @@ def _series(x: Floats) -> tuple[Floats, ...]:
 
 def _log_rising_near(concentration: Floats, count: Floats) -> Floats:
     """The same where neither number is far above the other."""
-    from suffice.special import gammaln
+    from scipy.special import gammaln
 
     following = count + 1.0
     if np.max(concentration, initial=0.0) + np.max(count, initial=0.0) < 1e4:

@@ -412,7 +412,7 @@ class Fit:
         linear: bool,
     ) -> Self:
         """Fit under a prior of loc (k,), precision (k, k, b or 1), scale (b or 1,) and a concentration."""
-        from suffice.special import digamma, gammaln
+        from scipy.special import digamma, gammaln
 
         n, size = state.n, len(loc)
         last = len(state.mean) - 1
@@ -513,7 +513,7 @@ def multivariate_gamma(half: Floats, size: int) -> tuple[Floats, Floats]:
     Two factors at a time, by Legendre's duplication formula: Gamma(a) Gamma(a - 1/2) is 4^-a Gamma(2 a - 1)
     but for a constant.
     """
-    from suffice.special import digamma, gammaln
+    from scipy.special import digamma, gammaln
 
     pairs = size // 2
     # Gamma_d(a) = const prod_i Gamma(a - i / 2), i = 0..d - 1, two factors at a time.

@@ -177,7 +177,7 @@ class SpreadNormalEvidence:
 
     def _of_mean(self, state: MomentState, scale: Floats, log_ratio: Floats) -> _OfMean:
         """Return the factor of w and the means, given A."""
-        from suffice.special import digamma, gammaln
+        from scipy.special import digamma, gammaln
 
         size, n = len(self.loc), state.n
         half = (self.freedom + n) / 2.0

@@ -412,7 +412,7 @@ def normal_scores(draws: Floats) -> Floats:
     Gelman, Simpson, Carpenter, Buerkner. Rank-normalization, folding, and localization. Bayesian Analysis 16,
     2021.
     """
-    from suffice.special import ndtri
+    from scipy.special import ndtri
 
     flat = draws.reshape(-1, *draws.shape[2:])
     ranks = np.argsort(np.argsort(flat, axis=0), axis=0) + 1.0

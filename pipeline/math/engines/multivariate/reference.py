@@ -101,7 +101,7 @@ class RegressionReference:
 
     def log_density(self, places: Sequence[int], beta: Floats, variance: Floats | None) -> Floats:
         """Log density (n,) of the coefficients at `places`, (n, a), and the variance (n,) if there is one."""
-        from suffice.special import gammaln
+        from scipy.special import gammaln
 
         size = len(places)
         squared, log_determinant = self._distance(places, beta)
@@ -126,7 +126,7 @@ class RegressionReference:
 
     def _terms(self, size: int, squared: Floats, variance: Floats) -> Floats:
         """Logs of the terms of (2), (n, points), but for what does not depend on u."""
-        from suffice.special import gammaln
+        from scipy.special import gammaln
 
         u, log_weight = _rule()
         log_s = np.log(variance / self.outcome**2)[:, None]
@@ -215,7 +215,7 @@ class GivenCoefficients:
 
     def log_density(self) -> Floats:
         """Return the log of (3), (n_states,)."""
-        from suffice.special import gammaln
+        from scipy.special import gammaln
 
         a, r, half = self.states.concentration, self.states.scale, len(self.places) / 2.0
         constant = (

@@ -267,7 +267,7 @@ class TableNetwork:
 
     def log_density(self, sites: Sites, counts: Floats, noisy: Sequence[tuple[Floats, Floats]]) -> Floats:
         """What counts of some entries add, (n_entries, b), beside noisy ones with rates; -inf below 0."""
-        from suffice.special import gammaln
+        from scipy.special import gammaln
 
         value = np.zeros_like(counts)
         for observed, rate in noisy:

@@ -62,7 +62,7 @@ def _log_variance_density(position: Floats, loc: Floats, width: Floats, least: f
 
     .. math:: E[\log v] = \log b - \psi(a)
     """
-    from suffice.special import digamma, gammaln
+    from scipy.special import digamma, gammaln
 
     a = 1.0 / width**2
     # log b = log a + loc.
@@ -245,7 +245,7 @@ class MarginalMixture:
 
     def _below(self, cells: Cells) -> Callable[[Floats], Floats]:
         """Distribution functions of some cells, of one mean or one log variance each."""
-        from suffice.special import gammaincc, stdtr
+        from scipy.special import gammaincc, stdtr
 
         kept = self.take(cells)
         cell, weight, loc, width, degrees = kept.cell, kept.weight, kept.loc, kept.width, kept.degrees

@@ -46,10 +46,10 @@ from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
+from scipy.special import gammaln
 
 from suffice.errors import PriorError
 from suffice.pipeline.math.engines.multinomial.noisy_counts import log_rising, stirling_tail
-from suffice.special import gammaln
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -32,7 +32,7 @@ class BetaPopulation:
 
     def components(self, z: Floats, location: Floats, spread: Floats) -> list[tuple[float, Floats]]:
         """Return the one component's share and densities of logits."""
-        from suffice.special import betaln
+        from scipy.special import betaln
 
         mean = 1.0 / (1.0 + np.exp(-location))
         total = total_of(spread, [mean, 1.0 - mean])

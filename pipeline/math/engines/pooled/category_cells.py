@@ -76,7 +76,7 @@ class CategoryNodes:
 
     def terms(self, alpha: Floats) -> tuple[Floats, Floats]:
         """Return the terms of z_k, (n_cells, K, J, I), and what is below them, (n_cells, K, J)."""
-        from suffice.special import gammaln
+        from scipy.special import gammaln
 
         whole = float(np.sum(alpha))
         of_category = alpha[:, None, None]

@@ -129,7 +129,7 @@ class Atoms:
 
     def location_and_spread(self, shares: Floats) -> tuple[Floats, Floats]:
         """Return medians of mixtures of some shares (n, n_atoms), and half of what holds .683 about them."""
-        from suffice.special import ndtr
+        from scipy.special import ndtr
 
         middle = float(np.median(self.location))
         far = float(np.max(np.abs(self.location - middle))) + 3.0 * WIDE

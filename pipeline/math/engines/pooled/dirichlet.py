@@ -156,9 +156,8 @@ def _information(scores: Floats, bends: Floats) -> Floats:
 
 def _points(n: int, middle: Floats, covariance: Floats) -> tuple[Floats, Floats]:
     """Return points of Student's t, (n, K), and their log densities."""
+    from scipy.special import gammaincinv, ndtri
     from scipy.stats import qmc
-
-    from suffice.special import gammaincinv, ndtri
 
     k = len(middle)
     u = (qmc.Sobol(k + 1, scramble=False).random(n) + 0.5 / n) % 1.0

@@ -96,7 +96,7 @@ class FieldDistribution(PooledDistribution):
 
     def _joint(self, draws: int, rng: np.random.Generator, *, with_sizes: bool) -> tuple[Floats, Floats]:
         """Draw hyperparameters, then a field, then every cell; its size given its position."""
-        from suffice.special import ndtr
+        from scipy.special import ndtr
 
         position, log_size = np.empty((draws, self.n_cells)), np.zeros((draws, self.n_cells))
         counts, done = rng.multinomial(draws, self.point_weight / np.sum(self.point_weight)), 0

@@ -31,7 +31,7 @@ class GammaPopulation:
 
     def components(self, z: Floats, location: Floats, spread: Floats) -> list[tuple[float, Floats]]:
         """Return the one component's share and densities of logarithms."""
-        from suffice.special import gammaln
+        from scipy.special import gammaln
 
         shape = total_of(spread, [1.0])
         gap = np.minimum(z - location[:, None], 600.0)

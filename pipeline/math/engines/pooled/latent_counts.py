@@ -58,7 +58,7 @@ def drawn_counts(count: NoisyCount, mean: Floats, rng: np.random.Generator) -> F
 
 def _truncated(mean: Floats, low: Floats, high: Floats, rng: np.random.Generator) -> Floats:
     """Draw Poisson counts that lie above `low` and up to `high`."""
-    from suffice.special import pdtr
+    from scipy.special import pdtr
 
     mean = np.maximum(mean, _FLOOR)
     below = np.where(low < 0.0, 0.0, pdtr(np.maximum(low, 0.0), mean))
@@ -77,7 +77,7 @@ def _truncated(mean: Floats, low: Floats, high: Floats, rng: np.random.Generator
 
 def _inverse(u: Floats, mean: Floats) -> Floats:
     """Return the least counts whose Poisson distribution function is u or more."""
-    from suffice.special import ndtri, pdtr
+    from scipy.special import ndtri, pdtr
 
     z, mean = ndtri(u.ravel()), mean.ravel()
     count = np.maximum(np.floor(mean + np.sqrt(mean) * z + (z**2 - 1.0) / 6.0), 0.0)

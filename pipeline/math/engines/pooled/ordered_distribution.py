@@ -232,7 +232,7 @@ class OrderedDistribution(LineMarginals):
 
     def sample(self, draws: int, rng: np.random.Generator) -> dict[str, Floats]:
         """Joint draws: hyperparameters first, then a path of every series."""
-        from suffice.special import ndtr
+        from scipy.special import ndtr
 
         of_points = rng.multinomial(draws, self.weight)
         position = np.empty((draws, self.n_cells))

@@ -162,7 +162,7 @@ class PanelDistribution(LineMarginals):
 
     def _drawn(self, point: PanelPoint, count: int, rng: np.random.Generator) -> Floats:
         """Draw positions at one point of the hyperparameters, (count, n_cells)."""
-        from suffice.special import ndtr
+        from scipy.special import ndtr
 
         at, cell = self.steps[point.key], self.cells.cell
         model = at.places.model

@@ -36,9 +36,9 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
+from scipy.special import gammaln
 
 from suffice.errors import PriorError
-from suffice.special import gammaln
 
 if TYPE_CHECKING:
     from suffice.typing import Floats
