@@ -14,7 +14,7 @@ from pathlib import Path
 
 from typer.testing import CliRunner
 
-from suffice.cli.app import app
+from suffice.cli.app import whole
 from suffice.cli.demo import run_demo
 
 OUT = Path(__file__).with_name("quantiles.svg")
@@ -31,7 +31,7 @@ def main() -> None:
             ["release", "delays.yaml"],
             ["quantiles", "delays-by-airport", "delay", "--seed", "1", "--plot", str(OUT), "--overwrite"],
         ):
-            result = CliRunner().invoke(app, words)
+            result = CliRunner().invoke(whole(), words)
             if result.exit_code:
                 raise SystemExit(result.output)
 

@@ -28,6 +28,7 @@ from suffice.pipeline.cluster.addresses import client_address, is_hook, scheme_a
 from suffice.pipeline.cluster.clients import NOT_ENCRYPTED, client_of, import_distributed
 from suffice.pipeline.cluster.processors import processors
 from suffice.pipeline.cluster.quiet_client import quiet_client
+from suffice.pipeline.cluster.stall_limits import STALL_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -120,7 +121,7 @@ class DistributedCluster:
     """A Dask cluster of processes, here or elsewhere."""
 
     client: Any
-    stall_seconds: float = workers.STALL_SECONDS
+    stall_seconds: float = STALL_SECONDS
     notice: Notice = lambda _: None
     is_distributed: ClassVar[bool] = True
 
@@ -299,7 +300,7 @@ def open_cluster(
     *,
     certificates: str | None = None,
     prepare: Callable[[], None] | None = None,
-    stall_seconds: float = workers.STALL_SECONDS,
+    stall_seconds: float = STALL_SECONDS,
     notice: Notice = lambda _: None,
 ) -> Iterator[Cluster]:
     """Open what `cluster` names, check it, and close it at the end.

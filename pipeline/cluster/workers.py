@@ -19,7 +19,6 @@ from contextvars import ContextVar, copy_context
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
-from importlib.metadata import version
 from queue import SimpleQueue
 from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
@@ -49,6 +48,8 @@ def objection(dask_worker: Any, caller: str) -> Objection | None:
         return Objection.OPEN_LINK
     if may_spill(dask_worker):
         return Objection.MAY_SPILL
+    from importlib.metadata import version  # only workers need it
+
     return None if version("suffice") == caller else Objection.OTHER_VERSION
 
 
@@ -71,12 +72,6 @@ def may_spill(worker: Any) -> bool:
     # A worker that never spills holds its data in a plain dict, any other in a buffer that writes to disk.
     return type(worker.data) is not dict
 
-
-STALL_SECONDS = 600.0
-"""How long a worker may end none of its tasks, unless the operator says otherwise."""
-
-LONGEST_STALL = 86_400
-"""The most seconds that an operator may say: a day."""
 
 TIMES_THE_LONGEST = 10
 """And so many times the longest that any worker took from one task's end to the next: slow is not stuck."""

@@ -46,13 +46,8 @@ from suffice.pipeline.terms.declaration.source_specs import (
     parse_source,
     source_model,
 )
-from suffice.pipeline.terms.declaration.spec_text import (
-    Document,
-    read_file,
-    read_mapping,
-    read_yaml,
-    yaml_text,
-)
+from suffice.pipeline.terms.declaration.spec_file import read_file
+from suffice.pipeline.terms.declaration.spec_text import Document, read_mapping
 from suffice.pipeline.terms.declaration.wording import (
     MISSING_KEY,
     UNKNOWN_KEY,
@@ -259,6 +254,8 @@ class Spec(Terms):
 
     def to_yaml(self) -> str:
         """Return the spec as it was stated, in YAML: paths are relative to where they were."""
+        from suffice.pipeline.terms.declaration.spec_yaml import yaml_text  # yaml is slow to import
+
         return yaml_text(self._stated.content)
 
     @property
@@ -303,6 +300,8 @@ def load_spec(source: AnySpec) -> Spec:
     if isinstance(source, Spec):
         return source
     if isinstance(source, str) and "\n" in source.strip():
+        from suffice.pipeline.terms.declaration.spec_yaml import read_yaml  # yaml is slow to import
+
         return _validate(read_yaml(source, "spec"), Path())
     if isinstance(source, str | os.PathLike):
         path = Path(source)

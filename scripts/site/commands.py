@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from typer.main import get_command
-
-from suffice.cli.app import app
+from suffice.cli.app import command
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,7 +15,7 @@ Command = Any  # typer keeps its commands' types to itself
 
 def command_pages() -> dict[str, str]:
     """Return a page for each command or group of commands and the list of them, by their paths."""
-    root = get_command(app)
+    root = command()
     commands: dict[str, Command] = dict(root.commands)  # type: ignore[attr-defined]
     pages = {f"{FOLDER}/{name}.md": "\n".join(page(name, command)) for name, command in commands.items()}
     rows = [f"| [`suffice {name}`]({name}.md) | {words(command)} |" for name, command in commands.items()]

@@ -28,7 +28,7 @@ from suffice.storage.releases.about_file import beside, read_wording
 from suffice.storage.releases.manifest import is_rehearsal, is_tombstone
 from suffice.storage.releases.manifest_reader import LARGEST_MANIFEST, parse_manifest
 from suffice.storage.releases.parquet_layout import row_groups
-from suffice.storage.releases.release_parquet import (
+from suffice.storage.releases.statistic_reading import (
     check_statistic,
     decode_row_group,
     decode_statistic,

@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 import suffice
-from suffice.cli.app import app
+from suffice.cli.app import whole
 from suffice.errors import ConflictWarning, PriorError
 from suffice.pages.card import card
 from support import releases
@@ -87,13 +87,13 @@ def test_the_command_line_reads_priors_of_two_numbers(pair: list[Release], tmp_p
     plot = tmp_path / "delay.svg"
     runner = CliRunner()
     shown = runner.invoke(
-        app, ["posterior", pair[0].uri, "delay", "--prior", TWO, "--plot", str(plot), *where]
+        whole(), ["posterior", pair[0].uri, "delay", "--prior", TWO, "--plot", str(plot), *where]
     )
     assert shown.exit_code == 0, shown.output
     answer = json.loads(shown.stdout)
     assert answer["prior"] == TWO
     assert [row["parameter"] for row in answer["rows"]] == ["mean", "variance"]
     assert plot.read_text().startswith("<?xml")
-    refused = runner.invoke(app, ["posterior", pair[0].uri, "delay", "--prior", "HalfCauchy(2)", *where])
+    refused = runner.invoke(whole(), ["posterior", pair[0].uri, "delay", "--prior", "HalfCauchy(2)", *where])
     assert isinstance(refused.exception, PriorError)
     assert "Independent" in str(refused.exception)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import subprocess
@@ -11,6 +12,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from suffice.cli.app import leave_garbage
 from support.making import Workspace, flights, make_workspace, write_parts
 from support.running import Runner, spec_file
 
@@ -374,3 +376,27 @@ def test_a_plan_names_derived_columns_that_nothing_reads(suffice: Runner, tmp_pa
         encoding="utf-8",
     )
     assert "\nnothing reads: unused\n" in suffice.text("plan", str(path))
+
+
+@pytest.mark.parametrize("given", ["", '["--version"]'])
+def test_what_is_left_at_the_end_is_not_looked_through_unless_a_program_calls(given: str) -> None:
+    code = f"""
+import atexit, gc
+atexit.register(lambda: print(gc.get_freeze_count() > 0))  # handlers run last come, first served
+from suffice.cli.app import main
+try:
+    main({given})
+finally:
+    print(gc.get_freeze_count() > 0)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code, "--version"], check=True, capture_output=True, text=True
+    )
+    assert done.stdout.splitlines()[1:] == ["False", str(not given)]
+
+
+def test_libraries_that_report_leaks_have_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "duckdb", sys)
+    before = gc.get_freeze_count()
+    leave_garbage()
+    assert gc.get_freeze_count() == before

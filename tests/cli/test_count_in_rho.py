@@ -17,7 +17,7 @@ from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.terms.declaration.delta import largest_rho
 from suffice.pipeline.terms.declaration.exact_numbers import format_number
 from suffice.pipeline.terms.declaration.loss_in_words import guessing_chance
-from suffice.pipeline.terms.declaration.spec_text import read_yaml
+from suffice.pipeline.terms.declaration.spec_yaml import read_yaml
 from suffice.pipeline.terms.statistics.statistic_plan import quantity_rows
 from support.making import flights, mapping, write_parts
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 import suffice as package
-from suffice.pipeline.terms.declaration.spec_text import read_yaml
+from suffice.pipeline.terms.declaration.spec_yaml import read_yaml
 
 if TYPE_CHECKING:
     from pathlib import Path

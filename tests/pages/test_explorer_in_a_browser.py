@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 
 import suffice
 from suffice.cataloguing.catalogue import catalogue
-from suffice.cli.app import app
+from suffice.cli.app import whole
 from suffice.storage.publications.publication_store import PublicationStore
 from support.browser import running_browser
 from support.pooled_cells import make_cells
@@ -373,7 +373,7 @@ def _lines_give_the_same(visit: Visit) -> None:
     assert _rounded(found[:2]) == [mean, sd]
     words = shlex.split(command)
     assert words[0] == "suffice"
-    ran = CliRunner().invoke(app, [*words[1:], "--json"])
+    ran = CliRunner().invoke(whole(), [*words[1:], "--json"])
     row = json.loads(ran.stdout)["rows"][0]
     assert _rounded([row["mean"], row["sd"]]) == [mean, sd]
     visit.page.get_by_role("button", name="Copy: the same on the command line").click()

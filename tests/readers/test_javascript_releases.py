@@ -16,7 +16,7 @@ import suffice
 from suffice.errors import ReleaseCorruptError
 from suffice.pipeline.families import FAMILIES
 from suffice.storage.releases.manifest_reader import parse_manifest
-from suffice.storage.releases.release_parquet import decode_statistic
+from suffice.storage.releases.statistic_reading import decode_statistic
 from suffice.storage.signatures.signing import load_signer, new_keys
 from support.entries import counting_nulls, entry_of
 from support.javascript import ONE_SUM, ask, ask_all, judge, node

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 import suffice
 from suffice.cataloguing.releases import release_facts
-from suffice.cli.app import app
+from suffice.cli.app import whole
 from suffice.pages.release_page import limits
 from suffice.pages.statistic_view import statistic_view
 from suffice.pipeline.spec.plan import compile_plan, plan_document
@@ -81,9 +81,9 @@ def test_every_reader_says_what_bounds_them(release: Release) -> None:
     assert any(said_of_rows in of for of in limits(facts, views, is_explored=True))
     loss: Any = disclosure(manifest)["entry"]["deployment"]["privacy_loss"]
     assert "at most 4 enter the release, at most 2 a cell of a statistic," in loss["privacy_unit_details"]
-    shown = CliRunner().invoke(app, ["show", release.uri, "--json"])
+    shown = CliRunner().invoke(whole(), ["show", release.uri, "--json"])
     assert json.loads(shown.stdout)["max_rows_per_cell"] == IN_CELL
-    printed = CliRunner().invoke(app, ["show", release.uri])
+    printed = CliRunner().invoke(whole(), ["show", release.uri])
     assert "max_rows_per_cell" in printed.stdout
 
 

@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 import suffice
-from suffice.cli.app import app
+from suffice.cli.app import whole
 from suffice.errors import UsageError
 from suffice.pages import card as cards
 from suffice.pipeline.rows.reduce import tree
@@ -167,15 +167,17 @@ def test_noises_of_all_cells_are_simulated(made: tuple[Release, dict[str, Any]])
 
 def test_the_command_says_what_the_share_is_of(made: tuple[Release, dict[str, Any]]) -> None:
     release, _ = made
-    result = CliRunner().invoke(app, ["posterior", release.uri, "rows", "--json"])
+    result = CliRunner().invoke(whole(), ["posterior", release.uri, "rows", "--json"])
     assert result.exit_code == 0, result.output
     document = json.loads(result.stdout)
     assert document["rows_of"].startswith("of rows of the release, the first 6 of each unit, of which 2 are")
     assert [row["category"] for row in document["rows"]] == ["kept", "left out"]
-    plug_in = CliRunner().invoke(app, ["posterior", release.uri, "rows", "--method", "plug-in"])
+    plug_in = CliRunner().invoke(whole(), ["posterior", release.uri, "rows", "--method", "plug-in"])
     assert "takes each row or unit for drawn by itself" in plug_in.stdout
     told = json.loads(
-        CliRunner().invoke(app, ["posterior", release.uri, "rows", "--method", "plug-in", "--json"]).stdout
+        CliRunner()
+        .invoke(whole(), ["posterior", release.uri, "rows", "--method", "plug-in", "--json"])
+        .stdout
     )["plug_in"]
     assert all(line in plug_in.stdout for line in told)
     assert len(told) == 2
@@ -186,6 +188,6 @@ def test_the_command_says_what_the_share_is_of(made: tuple[Release, dict[str, An
         assert "rows_per_unit model" not in page
         assert ("not of the shares of these data" in page) == (method == "plug-in")
         assert "The parameters are of rows of the release, the first 6 of each unit" in page
-    shown = CliRunner().invoke(app, ["table", release.uri, "rows"])
+    shown = CliRunner().invoke(whole(), ["table", release.uri, "rows"])
     assert "category" in shown.stdout
     assert "left out" in shown.stdout.splitlines()[4]

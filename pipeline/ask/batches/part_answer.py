@@ -22,25 +22,22 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from suffice.arrays import masked_array, number_array, text_array
 from suffice.errors import UsageError
 from suffice.pipeline.ask.posterior.choice_of_engine import block_cells, inferred
 from suffice.pipeline.ask.posterior.summaries import summaries
 from suffice.pipeline.ask.publication.answer import Streams, draw_columns, notes_of, quantile_draws
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.distributions.composite import RepeatedCells
-from suffice.pipeline.terms.statistics.count_table import entry_names, label_rows
+from suffice.pipeline.terms.statistics.count_table import entry_names
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    import pyarrow as pa
+    from collections.abc import Callable, Mapping
 
     from suffice.pipeline.ask.inference.posterior_terms import PosteriorTerms
     from suffice.pipeline.ask.posterior.posterior import Posterior
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
     from suffice.pipeline.terms.statistics.statistic_plan import StatisticPlan
-    from suffice.typing import Cells, Floats, Rows
+    from suffice.typing import Cells
 
 
 def return_freed_memory() -> None:
@@ -243,6 +240,8 @@ class PartAnswer:
 
 def answer_part(asked: PartTerms, number: int, cells: NoisyStatistic) -> PartAnswer:
     """Compute one part by its number: a function of its arguments, whichever machine has it."""
+    from suffice.pipeline.ask.batches.part_columns import summary_columns  # answers in memory need no Arrow
+
     streams = Streams(seed=asked.seed, place=(asked.place, number))
 
     def posterior(statistic: NoisyStatistic) -> Posterior:
@@ -257,41 +256,3 @@ def answer_part(asked: PartTerms, number: int, cells: NoisyStatistic) -> PartAns
         diagnostics=alike.diagnostics,
         notes=notes_of(alike, of_cells=asked.n_cells),
     )
-
-
-def summary_columns(posterior: Posterior, summaries: Mapping[str, Mapping[str, Floats]]) -> dict[str, Any]:
-    """Return the rows of ``summarise`` as columns, from ``summaries``; null where a number does not exist."""
-    entries = [entry for parameter in summaries for entry in _entries(posterior, parameter)]
-    n_cells = posterior.n_groups
-    cell = np.repeat(np.arange(n_cells), len(entries))
-    columns = {name: _keys(keys, cell) for name, keys in posterior.groups.items()}
-    for name in entries[0]:
-        columns[name] = _tiled([entry[name] for entry in entries], n_cells)
-    for name in next(iter(summaries.values())):
-        numbers = np.concatenate(
-            [summaries[parameter][name].reshape(n_cells, -1) for parameter in summaries], axis=1
-        ).ravel()
-        columns[name] = masked_array(numbers, ~np.isfinite(numbers))
-    return columns
-
-
-def _entries(posterior: Posterior, parameter: str) -> list[dict[str, str | None]]:
-    """Return the labels of a parameter's entries, its name first, as ``tidy_rows`` has them."""
-    if posterior.components:
-        names = posterior.components.get(parameter, ("",))
-        return [{"parameter": parameter, "component": name} for name in names]
-    labels: Sequence[Mapping[str, str | None]] = label_rows(posterior.label_columns) or [{}]
-    return [{"parameter": parameter, **label} for label in labels]
-
-
-def _keys(keys: Sequence[str | int], cell: Rows) -> pa.Array | np.ndarray:
-    if isinstance(keys[0], str):
-        return text_array([str(key) for key in keys]).take(number_array(cell))
-    return np.array(keys, dtype=np.int64)[cell]
-
-
-def _tiled(texts: Sequence[str | None], times: int) -> pa.Array:
-    different = list(dict.fromkeys(text for text in texts if text is not None))
-    positions = np.array([-1 if text is None else different.index(text) for text in texts], dtype=np.int64)
-    tiled = np.tile(positions, times)
-    return text_array(different).take(masked_array(tiled, tiled < 0))

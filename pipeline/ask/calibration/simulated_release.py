@@ -17,8 +17,8 @@ from suffice.errors import PriorError, UsageError
 from suffice.pipeline.ask.inference.any_joint_prior import draw
 from suffice.pipeline.ask.inference.bounded_records import can_be_of_bounded
 from suffice.pipeline.ask.inference.chosen_priors import predictor_prior_for
+from suffice.pipeline.ask.inference.model import Model
 from suffice.pipeline.ask.inference.posterior_terms import BY_EVIDENCE, MODELLED, NOISE_AWARE, PosteriorTerms
-from suffice.pipeline.ask.inference.within_unit import Model
 from suffice.pipeline.ask.posterior.cells import cells_of
 from suffice.pipeline.ask.posterior.choice_of_engine import inferred, posterior_of
 from suffice.pipeline.families import FAMILIES

@@ -50,7 +50,7 @@ from suffice.pipeline.math.priors.worlds import FINE, LEAST, ROUGH, Worlds, betw
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from suffice.pipeline.ask.inference.within_unit import Model
+    from suffice.pipeline.ask.inference.model import Model
     from suffice.pipeline.math.distributions.distribution import Prior
     from suffice.pipeline.math.priors.coefficients import NonConjugate
     from suffice.pipeline.math.priors.record_count import NPrior

@@ -495,7 +495,7 @@ class Release(Mapping[str, Statistic]):
         if pooled is False:
             return self.posterior_of(chosen, stated, progress)
         from suffice.pipeline.ask.borrowing.pooled_posterior import pooled_posterior  # few ask
-        from suffice.pipeline.ask.inference.within_unit import Model
+        from suffice.pipeline.ask.inference.model import Model
         from suffice.pipeline.terms.released.noisy_statistic import rows_alone  # numpy is slow to import
 
         together = pooled_posterior(chosen, stated, pooled, lambda: self.posterior_of(chosen, stated))
@@ -529,7 +529,7 @@ class Release(Mapping[str, Statistic]):
         UsageError
             Where the family has several parameters, or a likelihood is not resolved.
         """
-        from suffice.pipeline.ask.inference.within_unit import Model
+        from suffice.pipeline.ask.inference.model import Model
         from suffice.pipeline.ask.posterior.likelihood import likelihood_of  # scipy is slow to import
         from suffice.pipeline.terms.declaration import canonical_json
         from suffice.pipeline.terms.released.noisy_statistic import rows_alone  # numpy is slow to import
@@ -589,7 +589,7 @@ class Release(Mapping[str, Statistic]):
         self, chosen: NoisyStatistic, terms: PosteriorTerms, progress: CellProgress | None = None
     ) -> Posterior:
         """Return the posterior of cells that are chosen already; else as :meth:`posterior`."""
-        from suffice.pipeline.ask.inference.within_unit import Model
+        from suffice.pipeline.ask.inference.model import Model
         from suffice.pipeline.ask.posterior.choice_of_engine import inferred  # scipy is slow to import
         from suffice.pipeline.terms.released.noisy_statistic import rows_alone  # numpy is slow to import
 

@@ -14,9 +14,10 @@ from suffice.pipeline.ask.borrowing.pooled_posterior import check_terms, pooled_
 from suffice.pipeline.ask.borrowing.pooling import Pooling
 from suffice.pipeline.ask.borrowing.side_by_side import rows_beside_alone
 from suffice.pipeline.ask.borrowing.walk import WINDOW, Walk
+from suffice.pipeline.ask.inference.model import Model
 from suffice.pipeline.ask.inference.pooled_sources import line_of
 from suffice.pipeline.ask.inference.posterior_terms import FurtherTerms, PosteriorTerms, lists_terms
-from suffice.pipeline.ask.inference.within_unit import Model, refuse_within_unit
+from suffice.pipeline.ask.inference.within_unit import refuse_within_unit
 from suffice.pipeline.ask.pooling.pool import differences
 from suffice.pipeline.ask.posterior.cells import refuse_shared
 from suffice.pipeline.ask.posterior.choice_of_engine import inferred

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from suffice.pipeline.ask.inference.within_unit import Model
+    from suffice.pipeline.ask.inference.model import Model
     from suffice.pipeline.ask.posterior.clipping_report import Clipping
     from suffice.pipeline.math.distributions.intervals import Range
     from suffice.pipeline.terms.declaration.documents import Family

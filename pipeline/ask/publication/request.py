@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from suffice.errors import UsageError
 from suffice.pipeline.ask.inference.posterior_terms import TERMS, Clipping, Method, WithinUnit, explained
+from suffice.pipeline.ask.publication.manifest_digest import manifest_sha256
 from suffice.pipeline.terms.declaration import canonical_json
 from suffice.pipeline.terms.declaration.documents import LEFT_OUT
 
@@ -124,11 +125,6 @@ def _said(asked: object) -> str:
     if isinstance(asked, dict):
         return ", ".join(f"{name}={value}" for name, value in asked.items())
     return ", ".join(map(str, asked)) if isinstance(asked, tuple) else str(asked)
-
-
-def manifest_sha256(release: Release) -> str:
-    """Return the SHA-256 of the bytes of a release's manifest, which are canonical."""
-    return hashlib.sha256(canonical_json.encode(dict(release.manifest))).hexdigest()
 
 
 def reference_to(release: Release) -> ReleaseReference:

@@ -110,9 +110,8 @@ class Encoder:
                 return np.array([by_text.get(text, self._missing) for text in texts], np.int32)
             absent = number_array(np.array([len(table.codes)], np.int32))[0]
             positions = pc.fill_null(pc.index_in(column, value_set=table.keys), absent)
-            codes: domain_lookup.Codes = np.append(table.codes, np.int32(self._missing))[
-                fixed_width(positions)
-            ]
+            codes = np.empty(len(column), np.int32)
+            kernels.gather(fixed_width(positions), np.append(table.codes, np.int32(self._missing)), codes)
             return codes
         values, is_integer = _int64(column, table)
         if isinstance(table, domain_lookup.Interval):

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from suffice.errors import ClusterError, StageFailedError
 from suffice.pipeline.cluster import connection
-from suffice.pipeline.cluster.workers import STALL_SECONDS
+from suffice.pipeline.cluster.stall_limits import STALL_SECONDS
 from suffice.pipeline.rows.chunk.exact_sums import ExactTotals, Sums, combine, sums_nbytes, wipe_sums, zeros
 from suffice.pipeline.rows.chunk.partition import chunk
 from suffice.pipeline.rows.contribution.records import UnitKey

@@ -30,7 +30,7 @@ from suffice.pipeline.rows.sources.file_access import (
 from suffice.pipeline.rows.sources.times_of_96_bits import parquet_file, stored_columns
 from suffice.pipeline.spec.spec import load_spec
 from suffice.pipeline.terms.declaration.source_specs import CsvSpec, CsvType, is_url, source_path
-from suffice.pipeline.terms.declaration.spec_text import read_yaml
+from suffice.pipeline.terms.declaration.spec_yaml import read_yaml
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -26,7 +26,8 @@ from pydantic import (
 from suffice.errors import LawError, SpecError
 from suffice.pipeline.terms.declaration.domain_entries import parse_domain
 from suffice.pipeline.terms.declaration.domains import MOST_CELLS, Domain, too_many_cells
-from suffice.pipeline.terms.declaration.spec_text import Document, read_file, read_mapping
+from suffice.pipeline.terms.declaration.spec_file import read_file
+from suffice.pipeline.terms.declaration.spec_text import Document, read_mapping
 from suffice.pipeline.terms.declaration.wording import (
     MISSING_KEY,
     UNKNOWN_KEY,

@@ -19,7 +19,7 @@ from suffice.pipeline.terms.declaration.derived_columns import UniformText, read
 from suffice.pipeline.terms.declaration.derived_values import Epoch, Parse, ParsedText
 from suffice.pipeline.terms.declaration.domains import Every
 from suffice.pipeline.terms.declaration.fields import canonical
-from suffice.pipeline.terms.declaration.spec_text import read_mapping, read_yaml
+from suffice.pipeline.terms.declaration.spec_text import read_mapping
 from suffice.pipeline.terms.declaration.time_zones import UTC, read_grid, window_grid
 from suffice.pipeline.terms.declaration.wording import first_complaint, rule_of
 
@@ -74,6 +74,8 @@ def read_rule(text: str) -> DerivedColumn:
     ValueError
         Where it is none.
     """
+    from suffice.pipeline.terms.declaration.spec_yaml import read_yaml  # yaml is slow to import
+
     try:
         return read_entry(read_yaml(text, "rule").content)
     except SpecError as error:

@@ -7,13 +7,14 @@ before a command does anything.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import gc
 import os
 import signal
 import sys
-from copy import copy
 from functools import cache
+from importlib import import_module
 from inspect import getdoc
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
@@ -21,43 +22,10 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.exceptions import TyperException
-from typer.main import get_command, get_command_name
+from typer.main import get_command
 
 import suffice
-from suffice.cli import (
-    adopt,
-    audit,
-    calibration,
-    catalogue,
-    compare,
-    config,
-    field,
-    hidden_markov,
-    inspect,
-    keys,
-    ledger,
-    messages,
-    monitor,
-    output,
-    plan,
-    pool,
-    posterior,
-    predict,
-    publications,
-    publish,
-    quantiles,
-    query,
-    release,
-    small_areas,
-    store,
-    synthesize,
-    table,
-    transitions,
-    tree,
-    trust,
-    windows,
-    withdrawal,
-)
+from suffice.cli import messages, output
 from suffice.cli.late_modules import postpone_unused_modules
 from suffice.cli.options import JsonOption  # noqa: TC001 - Typer reads the annotations
 from suffice.cli.output import forget_withdrawn, say, say_json
@@ -68,13 +36,14 @@ from suffice.profile import settings
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from typer.models import CommandInfo
 
 _WIDTH = 100
 CLOSED_PIPE = 128 + 13
 """The status of a program whose reader has gone, as shells give it to one that SIGPIPE ends."""
-GARBAGE = 50_000
+GARBAGE = 200_000
 """Objects made before a collection: at the 700 of Python, imports alone spend a tenth of their time on it."""
+REPORT_LEAKS = frozenset({"duckdb", "jaxlib"})
+"""Libraries that print at the end of a process what is left of theirs."""
 PANELS = {
     "Read what was released (consumer)": (
         "list show table posterior quantiles tree adopt compare compare-priors pool calibrate model publish "
@@ -86,6 +55,58 @@ PANELS = {
     ),
 }
 """For whom commands are, in the order of the help: every command in one panel."""
+
+
+COMMANDS = {
+    "demo": ("suffice.cli.app", "demo"),
+    "init": ("suffice.cli.inspect", "init"),
+    "plan": ("suffice.cli.plan", "plan"),
+    "inspect": ("suffice.cli.inspect", "inspect"),
+    "release": ("suffice.cli.release", "release"),
+    "rehearse": ("suffice.cli.release", "rehearse"),
+    "audit": ("suffice.cli.audit", "audit"),
+    "backfill": ("suffice.cli.windows", "backfill"),
+    "status": ("suffice.cli.windows", "status"),
+    "metrics": ("suffice.cli.monitor", "metrics"),
+    "doctor": ("suffice.cli.monitor", "doctor"),
+    "list": ("suffice.cli.release", "list_releases"),
+    "show": ("suffice.cli.release", "show"),
+    "compare": ("suffice.cli.compare", "compare"),
+    "pool": ("suffice.cli.pool", "pool"),
+    "compare-priors": ("suffice.cli.compare", "compare_priors"),
+    "verify": ("suffice.cli.trust", "verify"),
+    "disclose": ("suffice.cli.trust", "disclose"),
+    "withdraw": ("suffice.cli.withdrawal", "withdraw"),
+    "describe": ("suffice.cli.withdrawal", "describe"),
+    "adopt": ("suffice.cli.adopt", "adopt"),
+    "table": ("suffice.cli.table", "table"),
+    "catalogue": ("suffice.cli.catalogue", "catalogue"),
+    "posterior": ("suffice.cli.posterior", "posterior"),
+    "quantiles": ("suffice.cli.quantiles", "quantiles"),
+    "tree": ("suffice.cli.tree", "tree"),
+    "publish": ("suffice.cli.publish", "publish"),
+    "calibrate": ("suffice.cli.calibration", "calibrate"),
+}
+"""Where each command is, as module and function here: of a command line only its own is imported."""
+GROUPS = {
+    "ledger": ("suffice.cli.ledger", "app"),
+    "keys": ("suffice.cli.keys", "app"),
+    "config": ("suffice.cli.config", "app"),
+    "cluster": ("suffice.cli.keys", "cluster_app"),
+    "store": ("suffice.cli.store", "app"),
+    "publications": ("suffice.cli.publications", "app"),
+}
+MODELS = "model"
+COMMANDS_OF_MODELS = {
+    "classify": ("suffice.cli.predict", "classify"),
+    "predict": ("suffice.cli.predict", "predict"),
+    "query": ("suffice.cli.query", "query"),
+    "transitions": ("suffice.cli.transitions", "transitions"),
+    "field": ("suffice.cli.field", "field"),
+    "synthesize": ("suffice.cli.synthesize", "synthesize"),
+    "hidden-markov": ("suffice.cli.hidden_markov", "hidden_markov"),
+    "small-areas": ("suffice.cli.small_areas", "small_areas"),
+}
 
 
 class StrictCommand(TyperCommand):
@@ -190,43 +211,12 @@ def _ask_profile(ctx: Any) -> None:
         ctx.params["public_keys"] = settings.public_keys(ctx.params["public_keys"] or None, profile=profile)
 
 
-app = typer.Typer(
-    name="suffice",
-    help="Release differentially private sufficient statistics once; draw posteriors from them for ever.",
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    add_completion=False,
-    no_args_is_help=True,
-)
-models = typer.Typer(
-    help="Models over a release: predict, query, follow over time. Costs no privacy.",
-    rich_markup_mode=None,
-    no_args_is_help=True,
-)
-models.command()(predict.classify)
-models.command()(predict.predict)
-models.command()(query.query)
-models.command()(transitions.transitions)
-models.command()(field.field)
-models.command()(synthesize.synthesize)
-models.command("hidden-markov")(hidden_markov.hidden_markov)
-models.command("small-areas")(small_areas.small_areas)
-app.add_typer(ledger.app, name="ledger")
-app.add_typer(keys.app, name="keys")
-app.add_typer(config.app, name="config")
-app.add_typer(keys.cluster_app, name="cluster")
-app.add_typer(store.app, name="store")
-app.add_typer(models, name="model")
-app.add_typer(publications.app, name="publications")
-
-
 def _print_version(wanted: bool) -> None:
     if wanted:
         say(f"suffice {suffice.__version__}")
         raise typer.Exit
 
 
-@app.callback()
 def options(
     *,
     version: Annotated[  # noqa: ARG001 - its callback prints it
@@ -241,7 +231,6 @@ def options(
     settings.CHOSEN.set(profile)
 
 
-@app.command()
 def demo(
     directory: Annotated[Path, typer.Option("--dir", help="Where to work.")] = Path("demo"),
     *,
@@ -255,62 +244,68 @@ def demo(
         output.print_json(summary)
 
 
-app.command()(inspect.init)
-app.command()(plan.plan)
-app.command()(inspect.inspect)
-app.command()(release.release)
-app.command()(release.rehearse)
-app.command()(audit.audit)
-app.command()(windows.backfill)
-app.command()(windows.status)
-app.command()(monitor.metrics)
-app.command("doctor")(monitor.doctor)
-app.command("list")(release.list_releases)
-app.command()(release.show)
-app.command()(compare.compare)
-app.command()(pool.pool)
-app.command()(compare.compare_priors)
-app.command()(trust.verify)
-app.command()(trust.disclose)
-app.command()(withdrawal.withdraw)
-app.command()(withdrawal.describe)
-app.command()(adopt.adopt)
-app.command()(table.table)
-app.command()(catalogue.catalogue)
-app.command()(posterior.posterior)
-app.command()(quantiles.quantiles)
-app.command()(tree.tree)
-app.command()(publish.publish)
-app.command()(calibration.calibrate)
-make_strict(app)
+def whole() -> typer.Typer:
+    """Return the whole command line; it is put together once."""
+    return _of((*COMMANDS, *GROUPS, MODELS))
+
+
+@cache
+def _of(names: tuple[str, ...]) -> typer.Typer:
+    """Put together some commands, whose modules alone are imported."""
+    app = typer.Typer(
+        name="suffice",
+        help="Release differentially private sufficient statistics once; draw posteriors from them for ever.",
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        add_completion=False,
+        no_args_is_help=True,
+    )
+    app.callback()(options)
+    for name in names:
+        if name in COMMANDS:
+            app.command(name)(_at(COMMANDS[name]))
+        else:
+            app.add_typer(_models() if name == MODELS else _at(GROUPS[name]), name=name)
+    make_strict(app)
+    return app
+
+
+def _models() -> typer.Typer:
+    models = typer.Typer(
+        help="Models over a release: predict, query, follow over time. Costs no privacy.",
+        rich_markup_mode=None,
+        no_args_is_help=True,
+    )
+    for name, place in COMMANDS_OF_MODELS.items():
+        models.command(name)(_at(place))
+    return models
+
+
+def _at(place: tuple[str, str]) -> Any:
+    module, name = place
+    return getattr(import_module(module), name)
 
 
 @cache
 def command() -> Callable[..., object]:
-    """Return the whole command line; it is put together once."""
-    return get_command(app)
+    """Return the whole command line as what is called with words."""
+    return get_command(whole())
 
 
 def command_for(words: Sequence[str]) -> Callable[..., object]:
-    """Return the command line with the one command that words begin with, as all take 60 ms to put together.
+    """Return the command line with the one command that words begin with: all take .1 s to put together.
 
     It is whole where words begin with none, and its help may be asked.
     """
     first = words[0] if words else ""
-    names = {*map(_name_of, app.registered_commands), *(group.name for group in app.registered_groups)}
-    return _command_alone(first) if first in names or list(words) == ["--version"] else command()
+    if first in COMMANDS or first in GROUPS or first == MODELS:
+        return _command_alone((first,))
+    return _command_alone(()) if list(words) == ["--version"] else command()
 
 
 @cache
-def _command_alone(name: str) -> Callable[..., object]:
-    alone = copy(app)
-    alone.registered_commands = [each for each in app.registered_commands if _name_of(each) == name]
-    alone.registered_groups = [each for each in app.registered_groups if each.name == name]
-    return get_command(alone)
-
-
-def _name_of(command: CommandInfo) -> str:
-    return command.name or get_command_name(getattr(command.callback, "__name__", ""))
+def _command_alone(names: tuple[str, ...]) -> Callable[..., object]:
+    return get_command(_of(names))
 
 
 def _fail(name: str, message: str, status: int, *, as_json: bool) -> NoReturn:
@@ -329,6 +324,9 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     chosen, log = settings.CHOSEN.set(None), records.CURRENT.set(None)
     collected_at = gc.get_threshold()
     gc.set_threshold(GARBAGE)
+    if arguments is None:  # else the process is a program's, whose files may be closed by what is collected
+        atexit.unregister(leave_garbage)
+        atexit.register(leave_garbage)
     postpone_unused_modules()
     try:
         forget_withdrawn()
@@ -344,6 +342,12 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         gc.set_threshold(*collected_at)
         records.CURRENT.reset(log)
         settings.CHOSEN.reset(chosen)  # of this command alone, where a program runs several
+
+
+def leave_garbage() -> None:
+    """Let what is left at the end go with the process: looking through it is a fifth of a small question."""
+    if REPORT_LEAKS.isdisjoint(sys.modules):
+        gc.freeze()
 
 
 def _forget_reader() -> int:

@@ -35,11 +35,8 @@ def read_priors(path: Path) -> dict[str, str]:
     UsageError
         Where the file cannot be read, or holds anything else than two named priors or more.
     """
-    from suffice.pipeline.terms.declaration.spec_text import (  # yaml is slow
-        read_json,
-        read_small_file,
-        read_yaml,
-    )
+    from suffice.pipeline.terms.declaration.spec_text import read_json, read_small_file
+    from suffice.pipeline.terms.declaration.spec_yaml import read_yaml  # yaml is slow to import
 
     place = f"--priors {path}"
     try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import importlib.util
 import json
 from dataclasses import dataclass
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from suffice.errors import MissingExtraError
 from suffice.pipeline.ask.posterior.arviz import method_text
-from suffice.pipeline.ask.publication.request import manifest_sha256
+from suffice.pipeline.ask.publication.manifest_digest import manifest_sha256
 from suffice.pipeline.math.distributions.intervals import CENTRAL
 from suffice.pipeline.terms.declaration.documents import Also, document, printed
 from suffice.pipeline.terms.declaration.exact_numbers import format_number
@@ -162,7 +161,9 @@ class Provenance:
     @property
     def written_by(self) -> str:
         """The package and its version."""
-        return f"suffice {importlib.metadata.version('suffice')}"
+        from importlib.metadata import version  # only files say it
+
+        return f"suffice {version('suffice')}"
 
     @property
     def stated_notes(self) -> tuple[str, ...] | None:

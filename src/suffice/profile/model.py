@@ -10,7 +10,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, PlainValidator, ValidationError
 
 from suffice.errors import ProfileError
-from suffice.pipeline.cluster.workers import LONGEST_STALL
+from suffice.pipeline.cluster.stall_limits import LONGEST_STALL
 from suffice.pipeline.terms.declaration.wording import UNKNOWN_KEY, first_complaint, rule_of
 from suffice.profile.values import LOG_FORMATS, ledger_identity, store_uri
 

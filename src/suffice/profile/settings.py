@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from suffice.errors import PinnedError, ProfileError, UsageError
 from suffice.pipeline.cluster.addresses import client_address
-from suffice.pipeline.cluster.workers import LONGEST_STALL, STALL_SECONDS
+from suffice.pipeline.cluster.stall_limits import LONGEST_STALL, STALL_SECONDS
 from suffice.profile.values import LOG, LOG_FORMATS, is_inside, same_ledger, store_uri
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from suffice.pipeline.spec.expected import expect_spec
 from suffice.pipeline.spec.plan import compile_plan, source_columns
 from suffice.pipeline.spec.recompile import read_canonical_plan
 from suffice.pipeline.spec.spec import Spec, load_spec
-from suffice.pipeline.terms.declaration.spec_text import read_yaml
+from suffice.pipeline.terms.declaration.spec_yaml import read_yaml
 from suffice.pipeline.terms.declaration.unit_aggregates import UnitAggregate
 
 if TYPE_CHECKING:

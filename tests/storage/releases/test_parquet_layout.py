@@ -17,7 +17,8 @@ import pytest
 from suffice.errors import ReleaseCorruptError
 from suffice.storage.releases import release_parquet
 from suffice.storage.releases.parquet_layout import Sizes, row_groups
-from suffice.storage.releases.release_parquet import decode_statistic, encode_statistic
+from suffice.storage.releases.release_parquet import encode_statistic
+from suffice.storage.releases.statistic_reading import decode_statistic
 from support.releases import make_plan, some_values
 
 if TYPE_CHECKING:
@@ -133,7 +134,7 @@ HOSTILE = """
 import io, resource, sys, time
 import pyarrow as pa, pyarrow.parquet as pq
 from suffice.errors import ReleaseCorruptError
-from suffice.storage.releases.release_parquet import decode_statistic
+from suffice.storage.releases.statistic_reading import decode_statistic
 from support.releases import make_plan
 plan = make_plan(
     groups={"origin": ["x" * 60_000, "y"], "hour": {"range": ["1", "5"]}},

@@ -14,7 +14,8 @@ import pytest
 from suffice.errors import ReleaseCorruptError
 from suffice.pipeline.terms.statistics.statistic_plan import DECIMAL, INT64, StatisticPlan
 from suffice.storage.releases import parquet_layout, release_parquet
-from suffice.storage.releases.release_parquet import decode_statistic, encode_statistic, expand_groups
+from suffice.storage.releases.release_parquet import encode_statistic
+from suffice.storage.releases.statistic_reading import decode_statistic, expand_groups
 from support.releases import make_plan, public_n_plan, some_values
 
 if TYPE_CHECKING:

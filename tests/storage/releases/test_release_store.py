@@ -20,8 +20,8 @@ from suffice.errors import (
     UsageError,
     WrongStoreError,
 )
-from suffice.storage.releases.release_parquet import decode_statistic
 from suffice.storage.releases.release_store import open_release, open_store
+from suffice.storage.releases.statistic_reading import decode_statistic
 from support.releases import (
     HASH,
     LEDGER_ID,

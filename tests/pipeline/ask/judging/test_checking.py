@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from suffice.errors import UsageError
-from suffice.pipeline.ask.inference.within_unit import Model
+from suffice.pipeline.ask.inference.model import Model
 from suffice.pipeline.ask.posterior.choice_of_engine import posterior_of
 from support.generative_models import generative_model_for
 from support.noisy import discrete_laplace

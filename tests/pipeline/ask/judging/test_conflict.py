@@ -11,7 +11,7 @@ from scipy import stats
 
 from suffice import Density
 from suffice.errors import UsageError
-from suffice.pipeline.ask.inference.within_unit import Model
+from suffice.pipeline.ask.inference.model import Model
 from suffice.pipeline.ask.judging.conflict import THRESHOLD
 from suffice.pipeline.ask.pooling.pool import observed_again, pooled
 from suffice.pipeline.ask.posterior.choice_of_engine import posterior_of

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from suffice.errors import UsageError
 from suffice.pipeline.ask.inference.chosen_priors import default_prior, read_prior
+from suffice.pipeline.ask.publication.manifest_digest import manifest_sha256
 from suffice.pipeline.ask.publication.question import ask, prior_text
 from suffice.pipeline.ask.publication.request import (
     NamedPrior,
@@ -20,7 +21,6 @@ from suffice.pipeline.ask.publication.request import (
     Request,
     StatisticRequest,
     derived_seed,
-    manifest_sha256,
 )
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.terms.declaration import canonical_json

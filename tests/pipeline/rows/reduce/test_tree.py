@@ -12,7 +12,8 @@ import pytest
 
 from suffice.errors import StageFailedError
 from suffice.pipeline.cluster.connection import Cluster, ThreadCluster
-from suffice.pipeline.cluster.workers import STALL_SECONDS, ThreadsThatMayHang
+from suffice.pipeline.cluster.stall_limits import STALL_SECONDS
+from suffice.pipeline.cluster.workers import ThreadsThatMayHang
 from suffice.pipeline.rows.chunk.exact_sums import Sums, combine, to_python
 from suffice.pipeline.rows.chunk.partition import ChunkJob, chunk, chunk_job
 from suffice.pipeline.rows.reduce import tree

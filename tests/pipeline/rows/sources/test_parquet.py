@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from suffice.errors import StageFailedError, UsageError
-from suffice.pipeline.rows.sources import contract
+from suffice.pipeline.rows.sources import contract, parquet_files
 from suffice.pipeline.rows.sources.contract import pack, unpack
 from suffice.pipeline.rows.sources.parquet import check, pin, read, schema, splits
 from suffice.pipeline.terms.declaration.source_specs import parse_source
@@ -240,3 +240,17 @@ def test_truncated_files_are_refused_before_anything_is_charged(tmp_path: Path) 
         path.write_bytes(healthy[:length])
         with pytest.raises(UsageError, match="cannot be read as a Parquet file"):
             pin(spec_of(path))
+
+
+def test_footers_are_kept_by_the_memory_that_they_take(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = [write(tmp_path / f"{number}.parquet") for number in range(4)]
+    bytes_of_one = pq.read_metadata(files[0]).serialized_size
+    monkeypatch.setattr(parquet_files, "_KEPT_BYTES", 2 * parquet_files._DECODED * bytes_of_one)
+    monkeypatch.setattr(parquet_files, "_AT_ONCE", 1)
+    pinned = pin(spec_of(tmp_path))
+    footers = pinned.private.files.footers
+    assert [footer.metadata.value is not None for footer in footers] == [True, True, False, False]
+    assert len({id(footer.schema) for footer in footers}) == 1
+    assert len(rows_read(pinned)) == 4 * len(rows_read(pin(spec_of(files[0]))))

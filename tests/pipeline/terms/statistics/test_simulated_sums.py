@@ -12,8 +12,8 @@ from suffice.errors import UsageError
 from suffice.pipeline.ask.calibration.simulated_release import GenerativeModel
 from suffice.pipeline.ask.calibration.simulation import simulate
 from suffice.pipeline.ask.calibration.verdict import LEFT_OUT
+from suffice.pipeline.ask.inference.model import Model
 from suffice.pipeline.ask.inference.posterior_terms import PLUG_IN
-from suffice.pipeline.ask.inference.within_unit import Model
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.distributions import normal_inverse_wishart
 from suffice.pipeline.terms.statistics.count_table import CountTable, Variable
