@@ -113,7 +113,7 @@ def test_only_consumers_simulate(repository: Path) -> None:
     assert importers
     assert all(name.startswith("pipeline/ask/") for name in importers)
     assert callers == {
-        "pipeline/ask/inference/within_unit.py",
+        "pipeline/ask/inference/model.py",
         "pipeline/ask/judging/conflict.py",
         "pipeline/ask/planning/expected_error.py",
         "pipeline/ask/calibration/simulated_release.py",
