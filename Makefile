@@ -23,12 +23,13 @@ demo: $(VENV)/installed-demo # the whole main job on real flight records, in dem
 check: lint # lint, and the tests of what differs from origin/main; SINCE=HEAD~3: from that revision
 	$(BIN)/python -m scripts.touched_tests $(SINCE)
 
-# Each process that finds no machine code beside the modules compiles all of it: here one does, for all.
-KERNELS := import suffice.pipeline.rows.chunk.partition, suffice.pipeline.rows.contribution.records, suffice.pipeline.math.engines.normal.node_kernel, suffice.pipeline.math.engines.one_sum.pair_kernel, suffice.pipeline.math.engines.one_sum.block_kernel
+# Each process that finds no machine code beside the modules compiles all of it: here two do, for all.
+KERNELS := $(addprefix suffice.pipeline.math.engines.,one_sum.block_kernel normal.node_kernel one_sum.pair_kernel) \
+    $(addprefix suffice.pipeline.rows.,chunk.partition contribution.records)
 
 # Three processes on two cores: servers and stalled workers let one wait for minutes.
 test: $(VENV)/installed-dev # what decides a commit, on two cores; SLOW=yes: the slow tests too, and which were slowest
-	$(BIN)/python -c '$(KERNELS)'
+	printf '%s\n' $(KERNELS) | xargs -P 2 -I{} $(BIN)/python -c 'import {}'
 	$(BIN)/python -m pytest --numprocesses 3 --dist worksteal $(if $(SLOW),--durations=50 --name-slow) \
 	    -m "not audit and not wheel$(if $(SLOW),, and not slow)"
 
