@@ -19,6 +19,7 @@ GROUPS: dict[str, tuple[str, str, tuple[str, ...]]] = {
             *(
                 "open_release",
                 "open_series",
+                "open_tree",
                 "Release",
                 "Series",
                 "Statistic",
