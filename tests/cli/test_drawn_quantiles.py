@@ -39,6 +39,12 @@ def test_what_needs_counts_refuses_it_by_name(command: tuple[str, ...], store: P
     assert said["message"].startswith("drawn is a drawn quantile 0.9: there are no counts in it; its draws")
 
 
+def test_show_does_not_advise_what_is_refused(store: Path, suffice: Runner) -> None:
+    said = suffice.text("show", "first", "--store", str(store))
+    assert "drawn" in said
+    assert "suffice quantiles" not in said
+
+
 def test_table_gives_the_ends_of_bins_and_the_bound(store: Path, plan: Plan, suffice: Runner) -> None:
     told = suffice.json("table", "first", "drawn", "--store", str(store))
     bound = quantile_of(plan).rank_bound()

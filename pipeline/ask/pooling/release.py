@@ -328,7 +328,10 @@ class Release(Mapping[str, Statistic]):
         """Return the error of a name that is not there; it says which one may have been meant."""
         if name in self.trees:
             levels = ", ".join(level_name(str(name), level) for level in self.trees[str(name)])
-            message = f"{name} is a tree: release.tree({name!r}); its levels are the statistics {levels}"
+            message = (
+                f"{name} is a tree: suffice tree RELEASE {name}, in Python release.tree({name!r}); "
+                f"its levels are the statistics {levels}"
+            )
             return UnknownNameError(message)
         near = difflib.get_close_matches(str(name), list(self), n=1)
         meant = f"; did you mean {near[0]}?" if near else ""

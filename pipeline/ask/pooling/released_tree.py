@@ -47,7 +47,11 @@ def beside_leaves(
     chosen = dict(where or {})
     stray = next((column for column in chosen if column == leaf or column not in groups), None)
     if stray is not None:
-        message = f"{stray!r} is no group beside the tree's: a tree has all of its nodes, level by level"
+        beside = ", ".join(column for column in groups if column != leaf) or "none"
+        message = (
+            f"{stray!r} is no group beside the tree's, which are: {beside}. "
+            "A tree has all of its nodes: choose a level, and take the rows of the keys that you want"
+        )
         raise UsageError(message)
     left = {column: of for column, of in groups.items() if column != leaf and column not in chosen}
     if left:

@@ -134,8 +134,8 @@ def _further(opened: Release, release: str) -> Iterator[str]:
         where = "".join(f" --where {column}=KEY" for column in groups if column != levels[-1])
         yield f"{name}: {', '.join(levels)} together: suffice tree {release} {name}{where}"
     for row in opened.statistics.table():
-        if row["family"] == "histogram":
-            name = row["statistic"]
+        name = row["statistic"]
+        if row["family"] == "histogram" and name not in opened.sampled:
             yield f"{name}: quantiles of its column: suffice quantiles {release} {name}"
 
 
