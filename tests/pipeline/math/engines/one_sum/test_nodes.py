@@ -355,15 +355,18 @@ def distance(draws: Floats, values: Floats, probability: Floats, *, is_integral:
 
     Steps at nodes would be a distance of their own, of up to .016 of a Pareto total's.
     """
-    order = np.argsort(values)
-    below = np.cumsum(probability[order])
     points = np.quantile(draws, np.linspace(0.01, 0.99, 50))
-    position = np.searchsorted(values[order], points, side="right")
-    exact = np.where(position > 0, below[np.maximum(position - 1, 0)], 0.0)
+    # A total of no records is 0, a step and no node of an integral: nothing rises to it from the node before.
+    is_node = (values != 0.0) if is_integral else np.ones(len(values), dtype=bool)
+    order = np.argsort(values[is_node])
+    nodes, weights = values[is_node][order], probability[is_node][order]
+    below = np.cumsum(weights)
     if is_integral:
-        # A total of no records is 0, and no node of an integral.
-        half = np.where(values[order] == 0.0, 0.0, probability[order] / 2.0)
-        exact = np.interp(points, values[order], below - half)
+        exact = np.interp(points, nodes, below - weights / 2.0)
+        exact += np.sum(probability[~is_node]) * (points >= 0.0)
+    else:
+        position = np.searchsorted(nodes, points, side="right")
+        exact = np.where(position > 0, below[np.maximum(position - 1, 0)], 0.0)
     observed = np.searchsorted(np.sort(draws), points, side="right") / len(draws)
     return float(np.max(np.abs(exact - observed)))
 
