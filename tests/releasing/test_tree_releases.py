@@ -137,7 +137,7 @@ def test_a_tree_is_opened_from_a_store_alone(released: suffice.Release) -> None:
     asked = r"ill is a tree: suffice tree RELEASE ill, in Python release\.tree\('ill'\)"
     with pytest.raises(UsageError, match=rf"{asked}; its levels are .*ill\.county"):
         released.statistic("ill")
-    with pytest.raises(UsageError, match="'county' is no group beside the tree's"):
+    with pytest.raises(UsageError, match="'county' is no group beside the tree's, which are: none"):
         released.tree("ill", {"county": "CA-1"})
 
 

@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 
 from suffice.pipeline.math.engines.tree import pieces
+from suffice.pipeline.math.engines.tree.division import PIECE_WEIGHTS, leaves_of_a_piece
 from suffice.pipeline.math.engines.tree.messages import Ragged
 from suffice.pipeline.math.engines.tree.noisy_tree import NoisyTree
+from suffice.pipeline.math.engines.tree.passes import LeafKeys
 from suffice.pipeline.math.engines.tree.pieces import PiecewisePosterior, in_turn, piecewise_posterior
 from suffice.pipeline.math.engines.tree.populations import POPULATIONS
 from suffice.pipeline.math.engines.tree.posterior import tree_posterior
@@ -33,6 +35,16 @@ def a_tree(seed: int = 3, scales: tuple[float | None, ...] = (3.0, 3.0, None, 2.
     parents = (np.array([0, 0, 0]), np.array([2, 0, 1, 1, 0]), leaf_parents)
     leaves = rng.poisson(rng.gamma(0.7, 10.0, 40))
     return released_tree(parents, leaves, scales, rng)
+
+
+def test_a_piece_is_as_large_as_its_widest_leaf_allows() -> None:
+    """No leaf was released, so that each may hold all of its state, and one state is far larger."""
+    leaves, tail = np.repeat([50_000, 50], [2, 60]), 1e-12
+    parents = (np.zeros(31, np.int64), np.repeat(np.arange(31), 2))
+    keys = LeafKeys.of(released_tree(parents, leaves, (2.0, 2.0, None), np.random.default_rng(7)), tail)
+    windows = keys.bounds - keys.low(None, tail) + 1
+    assert np.average(windows, weights=keys.number) < windows.max() / 10.0
+    assert leaves_of_a_piece(keys, None, tail) * windows.max() <= PIECE_WEIGHTS
 
 
 def backwards(task: Callable[..., Any], arguments: Iterable[tuple[Any, ...]]) -> Iterator[Any]:
