@@ -34,6 +34,7 @@ import numpy as np
 from suffice.errors import PriorError
 from suffice.pipeline.math.distributions.normal_inverse_wishart import estimate
 from suffice.pipeline.math.engines.cone.latent_noise import SHARE
+from suffice.pipeline.math.engines.multivariate.compiled_target import compiled_if_it_pays
 from suffice.pipeline.math.engines.multivariate.evidence import (
     MomentState,
     OutcomeNoise,
@@ -482,7 +483,8 @@ def _through_moments(
     begun.append(shared_start(target, [base for base, _ in begun], rng))
     start, spread = (np.concatenate(parts) for parts in zip(*begun, strict=True))
     course = _BESIDE_NOISE if any(part.cone for part in target.targets) else None
-    return sample_until_settled(target, start, spread, iterations, rng, course)
+    density = compiled_if_it_pays(target, len(sums[0].n))
+    return sample_until_settled(density, start, spread, iterations, rng, course)
 
 
 def _target(
