@@ -213,7 +213,7 @@ def _set_all(
             value[s] = 0.0
         for c in range(n_coordinates):
             for s in range(count):
-                z[c, s] = x[c, begin + s]
+                z[c, s] = x[c, np.uintp(begin + s)]  # which cannot count from the end
             for s in range(count, LANES):
                 z[c, s] = z[c, count - 1]
             for s in range(LANES):
@@ -560,10 +560,10 @@ def _set_all(
         for s in range(LANES):
             slopes[0, s] = by_n[s] * slope_of_n[s] + by_free[s]
         for s in range(count):
-            values[begin + s] = value[s]
+            values[np.uintp(begin + s)] = value[s]
         for c in range(n_coordinates):
             for s in range(count):
-                gradient[c, begin + s] = slopes[c, s]
+                gradient[c, np.uintp(begin + s)] = slopes[c, s]
 
 
 def _value_and_gradient(
