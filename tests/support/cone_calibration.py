@@ -145,9 +145,7 @@ def ranks_of_regressions(
     root[:, -1, -1] = np.sqrt(variance)
     mean_y = np.einsum("ck,ck->c", coefficients[:, :-1], mean_x) + coefficients[:, -1]
     n = rng.integers(FEWEST, MOST + 1, size)
-    statistic = released_of(
-        entry, moments_of(n, np.column_stack([mean_x, mean_y]), root, rng), epsilon, rng
-    )
+    statistic = released_of(entry, moments_of(n, np.column_stack([mean_x, mean_y]), root, rng), epsilon, rng)
     posterior = unrestricted_posterior(statistic, n_prior=Uniform(FEWEST, MOST))
     drawn = posterior.sample(draws, rng=rng)
     truth = np.column_stack([coefficients, variance])

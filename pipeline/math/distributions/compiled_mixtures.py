@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     Update = Callable[[Floats, Floats], Distribution]
 
 
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FewestCells:
     """Cells from which on loops pay.

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
         """Compile as ``inner`` does, but with products and sums in one rounding."""
 
     def merged(function: Function) -> Function:
-        """Compile as ``vectorised`` does, into the loops that call it: a call would keep them from vectors."""
+        """Compile as ``vectorised`` does, into the loops that call it: calls keep these from vectors."""
 
     def reordered(function: Function) -> Function:
         """Compile sums whose terms may be added in another order, always the same one: by vectors."""

@@ -1,4 +1,4 @@
-"""The log density of latent moments by compiled loops, for what these are made for; they are in ``target_kernel``.
+"""The log density of latent moments by the compiled loops of ``target_kernel``, where these are made for it.
 
 Values and gradients are those of ``SharedTarget`` but for rounding, which is the reference and serves all
 else. A chain amplifies rounding: draws are others than those of arrays, of the same distribution.
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from suffice.typing import Cells, Floats
 
 KERNEL = "suffice.pipeline.math.engines.multivariate.target_kernel"
-FEWEST = FewestCells(loaded=1, kept=8, made=500)
-"""A cell takes a fifth of a second longer by arrays."""
+FEWEST = FewestCells(loaded=1, kept=1, made=100)
+"""Arrays take seconds longer for a cell alone, whose chains are many, and half a second for each of many."""
 
 
 def compiled_if_it_pays(target: SharedTarget, cells: int) -> CellsTarget:
@@ -42,21 +42,21 @@ def can_compile(target: SharedTarget) -> bool:
     That is one data set with an intercept and a private N, one release of it, and default priors: of a
     regression and its predictors, or of means and covariances.
     """
-    only, shared = target.targets[0], target.shared
-    kinds = [type(evidence) for evidence in (*only.evidence, *shared)]
+    only = target.targets[0]
+    own, shared = ([type(evidence) for evidence in part] for part in (only.evidence, target.shared))
+    if only.outcome is not None:
+        has_priors = own == [SpreadNormalEvidence] and shared == [SpreadRegressionEvidence]
+    else:
+        has_priors = own == [] and shared == [SpreadNormalEvidence]
+    releases = len(only.cone), len(only.scaled.scale) > 0
     return bool(
-        len(target.targets) == 1
-        and len(only.cone) + len(only.scaled.scale) > 0
-        and (len(only.cone), len(only.scaled.scale) > 0) in {(1, False), (0, True)}
+        has_priors
+        and len(target.targets) == 1
+        and releases in {(1, False), (0, True)}
         and only.linear
         and not only.latent_n.fixed
         and only.relative is not None
         and only.units is not None
-        and (
-            (kinds == [SpreadNormalEvidence, SpreadRegressionEvidence] and len(shared) == 1)
-            or (kinds == [SpreadNormalEvidence] and only.outcome is None)
-        )
-        and (only.outcome is not None) == (kinds[-1] is SpreadRegressionEvidence)
     )
 
 

@@ -5,7 +5,7 @@ them, derivatives as ``Gradient`` has them. The steps are those of ``SpreadNorma
 ``SpreadRegressionEvidence``, number by number, where formulas and sources stand.
 """
 
-# ruff: noqa: PLR0915 - compiled loops, one step after the other
+# ruff: noqa: C901, PLR0912, PLR0915 - compiled loops, one step after the other
 
 from __future__ import annotations
 

@@ -12,6 +12,8 @@ For x above 0, by eight steps of the recurrence and Stirling's series at y = x +
 Series end below 1e-14. Logarithms of what is no number above 0 are no numbers.
 """
 
+# ruff: noqa: C901, PLR0912 - compiled loops, one step after the other
+
 from __future__ import annotations
 
 import math
@@ -125,7 +127,7 @@ def invert(matrix: Floats, size: int, log_determinant: Floats, row: Floats, colu
 
 @vectorised
 def root_and_inverse(matrix: Floats, size: int, root: Floats, inverse: Floats, log_root: Floats) -> None:
-    """Set lower roots of positive definite matrices, their inverses, and the log determinants of the roots."""
+    """Set lower roots of positive definite matrices, their inverses and log determinants."""
     for s in range(LANES):
         log_root[s] = 0.0
     for j in range(size):

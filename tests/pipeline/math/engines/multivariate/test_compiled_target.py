@@ -68,9 +68,8 @@ def target_of(d: int, *, is_regression: bool, noise: str) -> SharedTarget:
             noise_of_mean=rng.uniform(0.1, 0.4, CELLS),
             most=rng.uniform(0.5, 2.0, CELLS),
         )
-    cone, scaled = (), NoisyTotals(
-        coefficients=np.zeros((0, every)), values=np.zeros((CELLS, 0)), scale=np.zeros(0)
-    )  # fmt: skip
+    cone: tuple[LatentConeNoise, ...] = ()
+    scaled = NoisyTotals(coefficients=np.zeros((0, every)), values=np.zeros((CELLS, 0)), scale=np.zeros(0))
     if noise == "cone":
         law = ConeNoise(rate=Fraction(1, 300), columns=d, linear=True, steps=4)
         values = np.rint(rng.normal(size=(CELLS, every)) * 1e4).astype(object)
