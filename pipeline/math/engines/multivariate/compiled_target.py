@@ -20,8 +20,8 @@ from suffice.pipeline.math.engines.multivariate.exact_moments import (
 )
 
 if TYPE_CHECKING:
-    from suffice.pipeline.math.engines.multivariate.column_posterior import SharedTarget
     from suffice.pipeline.math.engines.multivariate.hmc import CellsTarget
+    from suffice.pipeline.math.engines.multivariate.shared_target import SharedTarget
     from suffice.typing import Cells, Floats
 
 KERNEL = "suffice.pipeline.math.engines.multivariate.target_kernel"

@@ -16,7 +16,6 @@ from scipy import special
 from suffice.pipeline.math.distributions import compiled_mixtures
 from suffice.pipeline.math.engines.cone.latent_noise import LatentConeNoise
 from suffice.pipeline.math.engines.multivariate import compiled_target
-from suffice.pipeline.math.engines.multivariate.column_posterior import SharedTarget
 from suffice.pipeline.math.engines.multivariate.compiled_target import (
     KERNEL,
     CompiledTarget,
@@ -29,6 +28,7 @@ from suffice.pipeline.math.engines.multivariate.exact_moments import (
     SpreadRegressionEvidence,
 )
 from suffice.pipeline.math.engines.multivariate.log_posterior import LatentN, LatentTarget
+from suffice.pipeline.math.engines.multivariate.shared_target import SharedTarget
 from suffice.pipeline.terms.released.noise_distribution import NoisyTotals
 from suffice.pipeline.terms.statistics.cone_noise import ConeNoise
 
