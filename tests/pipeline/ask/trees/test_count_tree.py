@@ -226,6 +226,7 @@ def test_names_that_are_not_there_are_refused(counted: CountTree) -> None:
         counted.share("nation")
     with pytest.raises(UnknownNameError, match=r"no component 'all': it has false, true"):
         counted.share("county", component="all")
+    wrong: Any
     for wrong in ("true", []):
         with pytest.raises(UsageError, match=r"a list of components, as \['false'\]"):
             counted.ratio("true", "state", of=wrong)
