@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.ask.pooling.release import Release
     from suffice.pipeline.cluster.addresses import AnyCluster
     from suffice.pipeline.cluster.connection import Cluster
-    from suffice.pipeline.math.engines.tree.pieces import Run
+    from suffice.pipeline.math.engines.tree.piece_tasks import Run
 
 
 @dataclass(frozen=True, slots=True, repr=False)

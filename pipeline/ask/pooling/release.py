@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.ask.posterior.posterior import Posterior
     from suffice.pipeline.ask.trees.count_tree import CountTree
     from suffice.pipeline.math.distributions.composite import CellProgress
-    from suffice.pipeline.math.engines.tree.pieces import Run
+    from suffice.pipeline.math.engines.tree.piece_tasks import Run
     from suffice.pipeline.math.priors.record_count import NPrior
     from suffice.pipeline.terms.declaration.documents import ShortId
     from suffice.pipeline.terms.released.noisy_statistic import Cells, NoisyStatistic

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.ask.trees.units import TreeUnit
     from suffice.pipeline.math.engines.tree.noisy_tree import NoisyTree
-    from suffice.pipeline.math.engines.tree.pieces import PiecewisePosterior, Run
+    from suffice.pipeline.math.engines.tree.piece_tasks import Run
+    from suffice.pipeline.math.engines.tree.pieces import PiecewisePosterior
     from suffice.pipeline.math.engines.tree.posterior import TreePosterior
     from suffice.pipeline.terms.declaration.key_tree import KeyTree
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
