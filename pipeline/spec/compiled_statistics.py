@@ -27,15 +27,9 @@ from suffice.pipeline.terms.statistics.exponential_draws import (
 )
 from suffice.pipeline.terms.statistics.measure import columns_of
 from suffice.pipeline.terms.statistics.noise_scale import noise_scale
+from suffice.pipeline.terms.statistics.sample_plan import SamplePlan, grid_points
 from suffice.pipeline.terms.statistics.sensitivity import Design, NeighboringRelation, cone_records
-from suffice.pipeline.terms.statistics.statistic_plan import (
-    DECIMAL,
-    INT64,
-    NOISE_REACH,
-    SamplePlan,
-    StatisticPlan,
-    grid_points,
-)
+from suffice.pipeline.terms.statistics.statistic_plan import DECIMAL, INT64, NOISE_REACH, StatisticPlan
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -46,8 +40,8 @@ if TYPE_CHECKING:
     from suffice.pipeline.terms.declaration.privacy_loss import PrivacyLoss
     from suffice.pipeline.terms.statistics.histogram_bins import HistogramBins
     from suffice.pipeline.terms.statistics.measure import Measure
+    from suffice.pipeline.terms.statistics.sample_plan import ScoreTables
     from suffice.pipeline.terms.statistics.sensitivity import Block
-    from suffice.pipeline.terms.statistics.statistic_plan import ScoreTables
 
 OF_KEPT_ROWS = "of rows kept"
 """How the sentence begins of a statistic of so many rows of each unit, and of no other."""

@@ -13,7 +13,7 @@ from suffice.pipeline.math.priors.mixtures import log_prior_on_points
 from suffice.pipeline.spec.compiled_statistics import scores_of
 from suffice.pipeline.terms.declaration.fields import sample_entry
 from suffice.pipeline.terms.statistics.drawn_quantile import QuantilePlan
-from suffice.pipeline.terms.statistics.statistic_plan import SamplePlan
+from suffice.pipeline.terms.statistics.sample_plan import SamplePlan
 
 if TYPE_CHECKING:
     import random

@@ -21,8 +21,9 @@ if TYPE_CHECKING:
     from suffice.pipeline.spec.windows_and_amendments import AmendedRelease
     from suffice.pipeline.terms.declaration.privacy_loss import PrivacyLoss
     from suffice.pipeline.terms.statistics.cone_noise import ConeNoise
+    from suffice.pipeline.terms.statistics.sample_plan import SamplePlan
     from suffice.pipeline.terms.statistics.sensitivity import Constants, Quantity
-    from suffice.pipeline.terms.statistics.statistic_plan import SamplePlan, StatisticPlan
+    from suffice.pipeline.terms.statistics.statistic_plan import StatisticPlan
     from suffice.storage.releases.manifest_entries import (
         AnyEntry,
         ConeEntry,
