@@ -164,8 +164,8 @@ def read_wording(
         Where none of the keys signed them.
     """
     files: list[bytes] = []
-    while len(files) < MOST_WORDINGS and (found := get(about_name(len(files) + 1))) is not None:
-        files.append(found)
+    while len(files) < MOST_WORDINGS and (words := get(about_name(len(files) + 1))) is not None:
+        files.append(words)
     about = parse_about(files, data, manifest, keys) if files else NOTHING
     return Wording(about=about, files=tuple(files))
 
