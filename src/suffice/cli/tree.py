@@ -224,7 +224,7 @@ def tree(
         stated = options.parse_pairs("--where", where)
         trees = _trees(opened, name, stated, asked, population, cluster, clusters)
         tables = [(keys, asked.of(counts)) for keys, counts in trees]
-    _, counts = max(trees, key=lambda keyed: keyed[1].error)  # it has all that is to be said
+    _, counts = max(trees, key=lambda keyed: keyed[1].error)  # the least exact one
     table: list[dict[str, Any]] = [{**keys, **row} for keys, rows in tables for row in rows]
     source = Provenance(
         what=SUMMARIES,
