@@ -36,8 +36,8 @@ def records_and_totals(
     if sampled is None:
         message = f"{plan.family} is not sampled"
         raise ValueError(message)
-    found: NDArray[np.object_] = np.asarray(sampled.totals(entry, sums), dtype=object)
-    return found
+    totals: NDArray[np.object_] = np.asarray(sampled.totals(entry, sums), dtype=object)
+    return totals
 
 
 def drawn_points(
