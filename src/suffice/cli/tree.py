@@ -14,7 +14,6 @@ from suffice.cli.files import OverwriteOption  # noqa: TC001 - Typer reads it
 from suffice.cli.output import in_line, say
 from suffice.errors import UnknownNameError, UsageError
 from suffice.pipeline.terms.declaration.documents import Count, Measured, Rows, document, printed
-from suffice.pipeline.terms.declaration.hierarchy import level_name, level_place
 from suffice.pipeline.terms.declaration.wording import wrapped
 from suffice.pipeline.terms.released.table import Table, number_beside
 from suffice.profile.settings import pinned_certificates, pinned_profile, setting
@@ -112,6 +111,8 @@ class _Question:
         ------
         UnknownNameError
         """
+        from suffice.pipeline.terms.declaration.hierarchy import level_place  # help needs no numbers
+
         for level in (*self.nodes, *filter(None, [self.level])):
             level_place(levels, level)
         stray = next((name for name in (self.component, self.ratio) if name not in {None, *components}), None)
@@ -287,6 +288,7 @@ def _trees(
     from suffice.pipeline.ask.batches.open_tree import open_tree  # Dask and the spec are slow to read
     from suffice.pipeline.ask.pooling.released_tree import tree_choices
     from suffice.pipeline.ask.trees.released_levels import components_of
+    from suffice.pipeline.terms.declaration.hierarchy import level_name
 
     if name not in opened.trees:
         opened.tree(name)  # it refuses it
