@@ -245,6 +245,7 @@ FORMAT_VERSION = 1
 Window = Annotated[str, Field(pattern=r"^(all|[0-9]{4}(-W[0-9]{2}|-[0-9]{2}(-[0-9]{2})?)?)$")]
 Hex16 = Annotated[str, Field(pattern=r"^[0-9a-f]{16}$")]
 Hex32 = Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]
+Hour = Annotated[str, Field(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}Z$")]
 Hex64 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 Version = Annotated[str, Field(pattern=r"^[A-Za-z0-9.+!_-]{1,64}$")]
 
@@ -295,7 +296,7 @@ class Stated(StrictModel):
     window: Window
     amends: AmendmentEntry | None
     release_id: Hex16
-    created: Annotated[str, Field(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}Z$")]
+    created: Hour
     n: Annotated[int, Field(ge=0)] | None
     input_verified: bool
     contract: Hex64 | None = None
