@@ -368,7 +368,7 @@ class CountTree:
         place, rng = self._place(level), generator(rng)
         n_nodes = len(self.tree.keys[place])
         if not 1 <= within <= n_nodes:
-            message = f"within is from 1 to the {n_nodes} nodes of {level}, not {within}"
+            message = f"{level} has {n_nodes} nodes, and no {within} highest: within is from 1 to {n_nodes}"
             raise UsageError(message)
         times, number = np.zeros(n_nodes), checked_draws(draws)
         for drawn in self._batches(self._posterior(component), number, rng, place):
