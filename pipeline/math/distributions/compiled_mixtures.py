@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import sys
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,7 +10,7 @@ import numpy as np
 from suffice.pipeline.math.distributions.dirichlet import BetaDistribution
 from suffice.pipeline.math.distributions.distribution import coordinate_of
 from suffice.pipeline.math.distributions.gamma import GammaDistribution
-from suffice.pipeline.math.distributions.many_cells import is_compiled, is_kept, on_threads
+from suffice.pipeline.math.distributions.many_cells import QUANTILES, on_threads
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,19 +21,7 @@ if TYPE_CHECKING:
 
     Update = Callable[[Floats, Floats], Distribution]
 
-FEWEST_CELLS = 50
-"""Cells from which on loops pay that are loaded."""
-_FEWEST_IF_KEPT, _FEWEST_IF_NOT = 500, 50_000
-"""The same where machine code has to be loaded, half a second, and where it has to be made, half a minute."""
-_KERNEL = "suffice.pipeline.math.distributions.mixture_kernel"
 _BATCH = 128
-
-
-def pays(kernel: str, cells: int) -> bool:
-    """Whether the loops of a module take less time than arrays, with what it takes to have them."""
-    if cells < FEWEST_CELLS or not is_compiled():
-        return False
-    return kernel in sys.modules or cells >= (_FEWEST_IF_KEPT if is_kept(kernel) else _FEWEST_IF_NOT)
 
 
 def linear_update(update: Update) -> tuple[int, Floats] | None:
@@ -79,10 +66,10 @@ def compiled_quantiles(
         Whether quantiles of a mixture that is merged much coarser are enough.
     """
     cells = len(levels)
-    linear = linear_update(update) if pays(_KERNEL, cells) else None
+    linear = linear_update(update) if QUANTILES.pay(cells) else None
     if linear is None:
         return None
-    kernel: Any = importlib.import_module(_KERNEL)
+    kernel: Any = importlib.import_module(QUANTILES.module)
     line = coordinate_of(update(merged.n[:1], merged.total[:1])).line
     table = np.stack([merged.n, merged.total, merged.weight, merged.scatter], axis=1)
     ends = np.searchsorted(merged.cell, np.arange(cells + 1))

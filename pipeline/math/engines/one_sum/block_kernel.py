@@ -56,6 +56,8 @@ if TYPE_CHECKING:
 
 MOST_BLOCKS, MOST_NODES, MOST_ROWS, MOST_MERGED, MOST_OF_N = 15_000, 130_000, 4_000, 2500, 500
 """Of a cell, beyond which it is left to arrays."""
+(NATS, LOG_OF_N, LOG_OF_TOTAL, FEW, FEWEST, HAS_PIECES, LIGHT, PER_SPREAD, PER_WIDTH, PER_OCTAVE) = range(10)
+"""How fine all is: see ``Fineness``."""
 LEFT, RIGHT, SIZE, DEPTH, POLE = range(5)
 """Of a block."""
 _ROUNDS = 200
@@ -71,7 +73,7 @@ _AT_A_TIME, _CHUNK = 500, 512
 """N at which profiles are worked out, and nodes that are weighed, at a time: they stay in a near cache."""
 _PLACES, _OF_MODES = 30_000, 5_200
 """Room for positions. Powers of 2 would let all columns of a table compete for the same lines of a cache."""
-_NEGLIGIBLE, _PER_SPREAD, _PER_WIDTH, _PER_OCTAVE, _LEVELS, _POSITIONS = 5e-7, 24.0, 4.0, 3.0, 72, 2048.0
+_LEVELS, _POSITIONS = 72, 2048.0
 """As in ``merged``."""
 _KEYS = 2 * 2048 + 1
 BETA_LINE, GAMMA_LINE = range(2)
@@ -80,7 +82,7 @@ BETA_LINE, GAMMA_LINE = range(2)
 
 @vectorised
 def _sorted_out(
-    of_n: bool, is_sum: bool, at_integers: bool, nats: float, sizes: Floats, count: int, turn: int,
+    of_n: bool, is_sum: bool, at_integers: bool, fineness: Floats, sizes: Floats, count: int, turn: int,
     rows: Integers, blocks: Floats, value: Floats, kept_rows: Integers, kept: Floats, state: Floats,
 ) -> int:  # fmt: skip
     """Judge blocks, keep those that fit, and halve others; how many are next, -1 if too many.
@@ -98,6 +100,7 @@ def _sorted_out(
     judge(count, value, left, right, _OF_ROUGH_OF_N if of_n else _OF_ROUGH, least, bound, size)
     poles(count, left, right, limit, pole)
     top, refined, margin = state[0], int(state[2]), _MARGIN if of_n else 0.0
+    nats, log_tolerance = fineness[NATS], fineness[LOG_OF_N] if of_n else fineness[LOG_OF_TOTAL]
     # What a group has at least: the highest such bound so far.
     for b in range(count):
         top = max(top, least[b])
@@ -112,7 +115,9 @@ def _sorted_out(
         middle = middle_of(left[b], right[b], limit[b], is_sum)
         fine = middle <= left[b] or middle >= right[b] or (is_sum and length <= POINTS)
         if not fine and length <= limit[b]:
-            fine = is_enough(sizes, 3, POINTS, size[b], depth - margin, length, pole[b], at_integers)
+            fine = is_enough(
+                sizes, log_tolerance, 3, POINTS, size[b], depth - margin, length, pole[b], at_integers
+            )
         if fine:
             if refined >= kept.shape[1]:
                 return -1
@@ -170,7 +175,7 @@ def _places(count: int, left: Floats, right: Floats, short: float, position: Flo
 
 def _blocks_of_n(
     model: Floats, values: Floats, reaches: Floats, rates: Floats, n_prior: Floats, edges: Floats,
-    nats: float, sizes: Floats, counts: Integers, out: Floats,
+    fineness: Floats, sizes: Floats, counts: Integers, out: Floats,
 ) -> None:  # fmt: skip
     """Blocks of N of every cell, as ``nodes.blocks_of_n``: left, right, size, depth, pole; -1 if too many."""
     table, work = np.empty((KINKS + len(rates), _AT_A_TIME)), np.empty((12, _PLACES))
@@ -197,11 +202,11 @@ def _blocks_of_n(
                     more_rows, more_work, value[first:],
                 )  # fmt: skip
             count = _sorted_out(
-                True, True, at_integers, nats, sizes, count, turn, rows, blocks, value, kept_rows,
+                True, True, at_integers, fineness, sizes, count, turn, rows, blocks, value, kept_rows,
                 out[cell], state,
             )  # fmt: skip
             turn = 1 - turn
-        counts[cell] = _near(nats, _MARGIN, kept_rows, out[cell], state) if count == 0 else -1
+        counts[cell] = _near(fineness[NATS], _MARGIN, kept_rows, out[cell], state) if count == 0 else -1
 
 
 @vectorised
@@ -270,9 +275,58 @@ def _add(count: int, weight: Floats, mean: Floats, variance: Floats, centre: flo
 
 
 @vectorised
+def _pieces(
+    is_sum: bool, count: int, number: int, starts: Integers, lefts: Floats, work: Floats,
+) -> None:  # fmt: skip
+    """What nodes stand for: pieces of their blocks, as long as their weights, in which weights are tilted.
+
+    A block's pieces have its mass and mean. ``starts`` has the first node of each block, and one more.
+    """
+    position, density, length, weight = work[0], work[3], work[6], work[5]
+    mass, place, variance, slope = work[7], work[8], work[9], work[10]
+    for i in range(count - 1):
+        slope[i] = (density[i + 1] - density[i]) / (position[i + 1] - position[i])
+    for b in range(number):
+        first, last, at = starts[b], starts[b + 1] - 1, lefts[b]
+        beside = slope[first] if last > first else 0.0
+        for i in range(first, last):
+            here = slope[i]
+            slope[i] = 0.5 * (beside + here)
+            beside = here
+            place[i] = at + 0.5 * length[i]
+            at += length[i]
+        slope[last], place[last] = beside, at + 0.5 * length[last]
+    for i in range(count):
+        squared = 0.25 * (length[i] * length[i] - 1.0 if is_sum else length[i] * length[i])
+        squared = max(squared, 0.0)
+        # L(u) = coth u - 1 / u to 3 %, and L' = 1 - L^2 - 2 L / u of it.
+        u2 = slope[i] * slope[i] * squared
+        by_u = 1.0 / (1.0 + math.sqrt(4.0 + u2))
+        z = slope[i] * (place[i] - position[i])
+        # sinh u / u, and exp z, by their series: where these are far off there is next to no weight.
+        share = (1.0 + u2 * (1.0 + u2 / 20.0) / 6.0) * max(1.0 + z * (1.0 + z * (0.5 + z / 6.0)), 0.0)
+        mass[i] = weight[i] * share
+        variance[i] = max(1.0 - u2 * by_u * by_u - 2.0 * by_u, 0.0) * squared
+        place[i] += slope[i] * by_u * squared
+    for b in range(number):
+        whole, moment, of_pieces, sum_of_pieces = 0.0, 0.0, 0.0, 0.0
+        for i in range(starts[b], starts[b + 1]):
+            whole += weight[i]
+            moment += weight[i] * position[i]
+            of_pieces += mass[i]
+            sum_of_pieces += mass[i] * place[i]
+        if of_pieces > 0.0 and whole > 0.0:
+            share, shift = whole / of_pieces, moment / whole - sum_of_pieces / of_pieces
+            for i in range(starts[b], starts[b + 1]):
+                mass[i] *= share
+                place[i] += shift
+
+
+@vectorised
 def _weigh(
     model: Floats, rates: Floats, table: Floats, count: int, place_rows: Integers, work: Floats, top: float,
-    has_none: bool, line: int, update: Floats, moments: Floats, heavy: int, pairs: Floats,
+    has_none: bool, line: int, update: Floats, moments: Floats, has_pieces: bool, light: float, number: int,
+    starts: Integers, lefts: Floats, heavy: int, pairs: Floats,
 ) -> int:  # fmt: skip
     """Weigh so many nodes and add up moments; how many heavy pairs there are then, -1 if not to be had."""
     position, amount, n, density, total, weight = work[0], work[1], work[2], work[3], work[4], work[5]
@@ -285,7 +339,14 @@ def _weigh(
     if not highest < _HIGHEST or heavy + count > pairs.shape[1]:
         return -1
     for i in range(count):
+        work[6, i] = weight[i]
         weight[i] *= exp(density[i])
+    mass, place, spread_of = work[7], work[8], work[9]
+    if has_pieces:
+        _pieces(model[FAMILY] != GAMMA, count, number, starts, lefts, work)
+    else:
+        for i in range(count):
+            mass[i], place[i], spread_of[i] = weight[i], position[i], 0.0
     for i in range(count):
         n[i] = table[COUNT, place_rows[i]]
     if model[FAMILY] == GAMMA:
@@ -299,35 +360,49 @@ def _weigh(
         for i in range(count):
             if n[i] < 1.0:
                 total[i] = model[LOWER] * n[i]
+    if model[FAMILY] == GAMMA:
+        lower, step = model[LOWER], model[STEP]
+        for i in range(count):
+            steps = step * exp(place[i])
+            place[i] = lower * n[i] + steps
+            spread_of[i] *= steps * steps
+    if has_none:
+        for i in range(count):
+            if n[i] < 1.0:
+                place[i], spread_of[i] = model[LOWER] * n[i], 0.0
     mean, variance = density, position
     _given(line, update, count, n, total, mean, variance)
     if math.isnan(moments[3]):
         moments[3] = mean[0]
     _add(count, weight, mean, variance, moments[3], moments)
-    least = _NEGLIGIBLE * moments[0]
+    least = light * moments[0]
     for i in range(count):
         if weight[i] > 0.0:
             moments[4] = max(moments[4], n[i])
         # Evidence grows: what is too light here is so in the end.
-        if weight[i] > least:
-            pairs[0, heavy], pairs[1, heavy], pairs[2, heavy] = n[i], total[i], weight[i]
+        if mass[i] > least:
+            pairs[0, heavy], pairs[1, heavy], pairs[2, heavy] = n[i], max(place[i], 0.0), mass[i]
+            pairs[3, heavy] = spread_of[i]
             heavy += 1
     return heavy
 
 
 @vectorised
 def _merged(
-    line: int, update: Floats, count: int, pairs: Floats, work: Floats, turn: int, keys: Integers,
-    slots: Integers, sums: Floats, merged: Floats,
+    fineness: Floats, line: int, update: Floats, count: int, pairs: Floats, work: Floats, turn: int,
+    keys: Integers, slots: Integers, sums: Floats, merged: Floats,
 ) -> int:  # fmt: skip
     """Merge pairs of N, S and weight as ``Components.of``; how many are left, or -1."""
     n, total, weight = pairs[0], pairs[1], pairs[2]
-    centre, width, place = work[0], work[1], work[2]
+    centre, width, place, scatter = work[0], work[1], work[2], work[3]
     for i in range(count):
         first = update[0] + update[1] * n[i] + update[2] * total[i]
         second = update[3] + update[4] * n[i] + update[5] * total[i]
         centre[i] = log(first / second)
-        width[i] = math.sqrt(1.0 / first + 1.0 / second) if line == BETA_LINE else math.sqrt(1.0 / first)
+        of_total = update[2] / first - update[5] / second
+        scatter[i] = pairs[3, i] * of_total * of_total
+        squared = 1.0 / first + 1.0 / second if line == BETA_LINE else 1.0 / first
+        width[i] = math.sqrt(squared + scatter[i])
     middle, square, narrowest, whole = 0.0, 0.0, math.inf, 0.0
     for i in range(count):
         middle += weight[i] * centre[i]
@@ -337,9 +412,9 @@ def _merged(
         centre[i] -= middle
     for i in range(count):
         square += weight[i] * centre[i] * centre[i]
-    unit = max(math.sqrt(square) / _PER_SPREAD, narrowest / _PER_WIDTH)
-    per_unit, per_least = 1.0 / unit, 1.0 / (_PER_WIDTH * unit)
-    per_log2, octave = _PER_OCTAVE / math.log(2.0), math.log(2.0) / _PER_OCTAVE
+    unit = max(math.sqrt(square) / fineness[PER_SPREAD], narrowest / fineness[PER_WIDTH])
+    per_unit, per_least = 1.0 / unit, 1.0 / (fineness[PER_WIDTH] * unit)
+    per_log2, octave = fineness[PER_OCTAVE] / math.log(2.0), math.log(2.0) / fineness[PER_OCTAVE]
     for i in range(count):
         # Rounded downwards: half a level less, to the nearest.
         level = min(per_log2 * log(max(width[i] * per_least, 1.0)), _LEVELS - 1.0)
@@ -369,7 +444,7 @@ def _merged(
         of[1] += w * n[i]
         of[2] += w * total[i]
         of[3] += w * away
-        of[4] += w * away * away
+        of[4] += w * (away * away + scatter[i])
     for at in range(number):
         w = sums[at, 0]
         shift = sums[at, 3] / w
@@ -380,21 +455,22 @@ def _merged(
 
 def _resolve(
     model: Floats, values: Floats, reaches: Floats, rates: Floats, ends: Integers, n: Floats,
-    added: Floats, nats: float, line: int, update: Floats, sizes: Floats, rules: Floats, series: Floats,
+    added: Floats, fineness: Floats, line: int, update: Floats, sizes: Floats, rules: Floats, series: Floats,
     integrals: Floats, answers: Floats, counts: Integers, merged: Floats,
 ) -> None:  # fmt: skip
     """Resolve every cell, whose rows of N are between its ends: mean, sd, log evidence, largest N.
 
     ``merged`` gets N, S, weight and scatter; counts are -1 of cells that are left to arrays.
     """
-    table, work = np.empty((KINKS + len(rates), MOST_ROWS)), np.empty((6, MOST_NODES))
+    table, work = np.empty((KINKS + len(rates), MOST_ROWS)), np.zeros((11, MOST_NODES))
     rows, blocks = np.empty((2, MOST_BLOCKS), np.int64), np.empty((2, 7, MOST_BLOCKS))
     place_rows, kept_rows = np.empty(MOST_NODES, np.int64), np.empty(MOST_BLOCKS, np.int64)
     kept, parts, masses = np.empty((5, MOST_BLOCKS)), np.empty(MOST_BLOCKS), np.empty(MOST_ROWS)
     slots, of_merged, breaks = np.zeros(_KEYS * _LEVELS, np.int64), np.empty((MOST_MERGED, 5)), np.empty(64)
-    state, moments, pairs = np.zeros(3), np.zeros(5), np.empty((3, MOST_NODES))
+    state, moments, pairs = np.zeros(3), np.zeros(5), np.empty((4, MOST_NODES))
+    starts, lefts = np.empty(_CHUNK + 2, np.int64), np.empty(_CHUNK + 1)
     position, weight = work[0], work[5]
-    is_sum = model[FAMILY] != GAMMA
+    is_sum, has_pieces, light = model[FAMILY] != GAMMA, fineness[HAS_PIECES] > 0.0, fineness[LIGHT]
     for cell in range(len(values)):
         counts[cell] = -1
         first_row, n_rows, count = ends[cell], ends[cell + 1] - ends[cell], 0
@@ -432,10 +508,22 @@ def _resolve(
                     place_rows[q * count + block] = rows[turn, block]
             _log_joint(model, rates, table, 5 * count, place_rows, work, has_none)
             count = _sorted_out(
-                False, is_sum, False, nats, sizes, count, turn, rows, blocks, work[3], kept_rows, kept, state
+                False,
+                is_sum,
+                False,
+                fineness,
+                sizes,
+                count,
+                turn,
+                rows,
+                blocks,
+                work[3],
+                kept_rows,
+                kept,
+                state,
             )
             turn = 1 - turn
-        number = _near(nats, 0.0, kept_rows, kept, state) if count == 0 else -1
+        number = _near(fineness[NATS], 0.0, kept_rows, kept, state) if count == 0 else -1
         if number < 1:
             continue
         top = state[0]
@@ -444,22 +532,26 @@ def _resolve(
             n_rows,
         )  # fmt: skip
         moments[0], moments[1], moments[2], moments[3], moments[4] = 0.0, 0.0, 0.0, math.nan, 0.0
-        count, heavy = 0, 0
+        count, heavy, pieces_of = 0, 0, 0
         for b in range(number):
             left, length = kept[LEFT, b], kept[RIGHT, b] - kept[LEFT, b]
             pieces = min(parts[b], length) if is_sum else parts[b]
-            bits = sparse_rules(sizes, kept[SIZE, b], kept[DEPTH, b], kept[POLE, b])
+            bits = sparse_rules(
+                sizes, fineness[LOG_OF_TOTAL], fineness[FEW], fineness[FEWEST], kept[SIZE, b], kept[DEPTH, b],
+                kept[POLE, b],
+            )  # fmt: skip
             begin = left
             for piece in range(int(pieces)):
                 end = left + length * (piece + 1.0) / pieces
                 if is_sum:
                     end = math.floor(end)
                 if count + POINTS > _CHUNK:
+                    starts[pieces_of] = count
                     heavy = _weigh(
                         model, rates, table, count, place_rows, work, top, has_none, line, update, moments,
-                        heavy, pairs,
+                        has_pieces, light, pieces_of, starts, lefts, heavy, pairs,
                     )  # fmt: skip
-                    count = 0
+                    count, pieces_of = 0, 0
                     if heavy < 0:
                         break
                 rule = rule_of(bits, end - begin, is_sum)
@@ -468,14 +560,17 @@ def _resolve(
                 )
                 for i in range(count, count + POINTS):
                     place_rows[i] = kept_rows[b]
+                starts[pieces_of], lefts[pieces_of] = count, begin - 0.5 if is_sum else begin
+                pieces_of += 1
                 count += points
                 begin = end
             if heavy < 0:
                 break
         if heavy >= 0:
+            starts[pieces_of] = count
             heavy = _weigh(
-                model, rates, table, count, place_rows, work, top, has_none, line, update, moments, heavy,
-                pairs,
+                model, rates, table, count, place_rows, work, top, has_none, line, update, moments,
+                has_pieces, light, pieces_of, starts, lefts, heavy, pairs,
             )  # fmt: skip
         evidence = moments[0]
         if heavy < 0 or not 0.0 < evidence < math.inf:
@@ -487,12 +582,13 @@ def _resolve(
         by_evidence, count = 1.0 / evidence, 0
         for i in range(heavy):
             w = pairs[2, i] * by_evidence
-            if w > _NEGLIGIBLE:
+            if w > light:
                 pairs[0, count], pairs[1, count], pairs[2, count] = pairs[0, i], pairs[1, i], w
+                pairs[3, count] = pairs[3, i]
                 count += 1
         counts[cell] = _merged(
-            line, update, count, pairs, work, (cell + 1) * MOST_MERGED, place_rows, slots, of_merged,
-            merged[cell],
+            fineness, line, update, count, pairs, work, (cell + 1) * MOST_MERGED, place_rows, slots,
+            of_merged, merged[cell],
         )  # fmt: skip
 
 
@@ -511,12 +607,12 @@ def _in_logs(count: int, row: Integers, blocks: Floats) -> int:
 
 blocks_of_n = compiled(
     _blocks_of_n,
-    written(1), written(2), written(1), written(1), written(1), written(2), types.float64, written(3),
+    written(1), written(2), written(1), written(1), written(1), written(2), written(1), written(3),
     written(1, types.int64), written(3),
 )  # fmt: skip
 resolve = compiled(
     _resolve,
     written(1), written(2), written(1), written(1), written(1, types.int64), written(1), written(1),
-    types.float64, types.int64, written(1), written(3), written(4), written(4), written(3), written(2),
+    written(1), types.int64, written(1), written(3), written(4), written(4), written(3), written(2),
     written(1, types.int64), written(3),
 )  # fmt: skip

@@ -24,10 +24,11 @@ from typing import TYPE_CHECKING, Self, TypeAlias, cast
 
 import numpy as np
 
-from suffice.pipeline.math.distributions.compiled_mixtures import FEWEST_CELLS, compiled_quantiles, pays
+from suffice.pipeline.math.distributions.compiled_mixtures import compiled_quantiles
 from suffice.pipeline.math.distributions.intervals import moments_between
+from suffice.pipeline.math.distributions.many_cells import BLOCKS, PAIRS
 from suffice.pipeline.math.distributions.merged import FINE, Components, rough_quantiles
-from suffice.pipeline.math.engines.one_sum.compiled_blocks import KERNEL, can_compile, resolve_blocks
+from suffice.pipeline.math.engines.one_sum.compiled_blocks import can_compile, resolve_blocks
 from suffice.pipeline.math.engines.one_sum.nested_pairs import can_resolve, resolve_nested
 from suffice.pipeline.math.engines.one_sum.nodes import (
     LatentPairs,
@@ -307,11 +308,9 @@ def _of_blocks(sums: NoisySums, update: Update) -> tuple[NearMoments, Components
 
 def _of_many(sums: NoisySums, update: Update) -> tuple[NearMoments, Components] | None:
     """Resolve many cells by compiled loops, and by arrays those that these do not settle; None of few."""
-    if sums.n_cells < FEWEST_CELLS:
-        return None
-    if can_resolve(sums, update):
+    if PAIRS.pay(sums.n_cells) and can_resolve(sums, update):
         nested = resolve_nested(sums, update)
-    elif pays(KERNEL, sums.n_cells) and can_compile(sums, update):
+    elif BLOCKS.pay(sums.n_cells) and can_compile(sums, update):
         nested = resolve_blocks(sums, update)
     else:
         return None
