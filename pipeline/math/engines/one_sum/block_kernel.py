@@ -1,10 +1,10 @@
 r"""Compiled blocks of latent pairs (N, S), cell by cell: what ``nodes`` does, number by number.
 
 Model, question, blocks, rules and merging are those of ``nodes``, ``adaptive_blocks``, ``few_numbers`` and
-``merged``, whose answers these loops give but for rounding.
+``merged``, whose answers these loops give but for rounding where they are as fine.
 
 Machine code is kept beside this module while it stays as it is: whoever changes ``sum_weights``,
-``block_rules`` or ``vector_functions`` alone removes ``__pycache__``.
+``block_rules``, ``block_pieces`` or ``vector_functions`` alone removes ``__pycache__``.
 """
 
 # ruff: noqa: C901, PLR0912, PLR0915, FBT003 - compiled loops, which know no keywords
@@ -30,6 +30,20 @@ from suffice.pipeline.math.distributions.block_rules import (
 )
 from suffice.pipeline.math.distributions.machine_code import compiled, reordered, vectorised, written
 from suffice.pipeline.math.distributions.vector_functions import exp, log
+from suffice.pipeline.math.engines.one_sum.block_pieces import (
+    BETA_LINE,
+    FEW,
+    FEWEST,
+    HAS_PIECES,
+    KEYS,
+    LEVELS,
+    LIGHT,
+    LOG_OF_N,
+    LOG_OF_TOTAL,
+    NATS,
+    merge_pairs,
+    set_pieces,
+)
 from suffice.pipeline.math.engines.one_sum.sum_weights import (
     COUNT,
     FAMILY,
@@ -56,8 +70,6 @@ if TYPE_CHECKING:
 
 MOST_BLOCKS, MOST_NODES, MOST_ROWS, MOST_MERGED, MOST_OF_N = 15_000, 130_000, 4_000, 2500, 500
 """Of a cell, beyond which it is left to arrays."""
-(NATS, LOG_OF_N, LOG_OF_TOTAL, FEW, FEWEST, HAS_PIECES, LIGHT, PER_SPREAD, PER_WIDTH, PER_OCTAVE) = range(10)
-"""How fine all is: see ``Fineness``."""
 LEFT, RIGHT, SIZE, DEPTH, POLE = range(5)
 """Of a block."""
 _ROUNDS = 200
@@ -67,17 +79,10 @@ _PARTS, _WIDE = 16.0, 8.0
 """As in ``few_numbers``."""
 _HIGHEST = 600.0
 """As in ``nodes``."""
-_ROUNDING = 6755399441055744.0
-"""A sum with 3 * 2^51 is rounded to an integer."""
 _AT_A_TIME, _CHUNK = 500, 512
 """N at which profiles are worked out, and nodes that are weighed, at a time: they stay in a near cache."""
 _PLACES, _OF_MODES = 30_000, 5_200
 """Room for positions. Powers of 2 would let all columns of a table compete for the same lines of a cache."""
-_LEVELS, _POSITIONS = 72, 2048.0
-"""As in ``merged``."""
-_KEYS = 2 * 2048 + 1
-BETA_LINE, GAMMA_LINE = range(2)
-"""Distributions of the parameter."""
 
 
 @vectorised
@@ -275,58 +280,10 @@ def _add(count: int, weight: Floats, mean: Floats, variance: Floats, centre: flo
 
 
 @vectorised
-def _pieces(
-    is_sum: bool, count: int, number: int, starts: Integers, lefts: Floats, work: Floats,
-) -> None:  # fmt: skip
-    """What nodes stand for: pieces of their blocks, as long as their weights, in which weights are tilted.
-
-    A block's pieces have its mass and mean. ``starts`` has the first node of each block, and one more.
-    """
-    position, density, length, weight = work[0], work[3], work[6], work[5]
-    mass, place, variance, slope = work[7], work[8], work[9], work[10]
-    for i in range(count - 1):
-        slope[i] = (density[i + 1] - density[i]) / (position[i + 1] - position[i])
-    for b in range(number):
-        first, last, at = starts[b], starts[b + 1] - 1, lefts[b]
-        beside = slope[first] if last > first else 0.0
-        for i in range(first, last):
-            here = slope[i]
-            slope[i] = 0.5 * (beside + here)
-            beside = here
-            place[i] = at + 0.5 * length[i]
-            at += length[i]
-        slope[last], place[last] = beside, at + 0.5 * length[last]
-    for i in range(count):
-        squared = 0.25 * (length[i] * length[i] - 1.0 if is_sum else length[i] * length[i])
-        squared = max(squared, 0.0)
-        # L(u) = coth u - 1 / u to 3 %, and L' = 1 - L^2 - 2 L / u of it.
-        u2 = slope[i] * slope[i] * squared
-        by_u = 1.0 / (1.0 + math.sqrt(4.0 + u2))
-        z = slope[i] * (place[i] - position[i])
-        # sinh u / u, and exp z, by their series: where these are far off there is next to no weight.
-        share = (1.0 + u2 * (1.0 + u2 / 20.0) / 6.0) * max(1.0 + z * (1.0 + z * (0.5 + z / 6.0)), 0.0)
-        mass[i] = weight[i] * share
-        variance[i] = max(1.0 - u2 * by_u * by_u - 2.0 * by_u, 0.0) * squared
-        place[i] += slope[i] * by_u * squared
-    for b in range(number):
-        whole, moment, of_pieces, sum_of_pieces = 0.0, 0.0, 0.0, 0.0
-        for i in range(starts[b], starts[b + 1]):
-            whole += weight[i]
-            moment += weight[i] * position[i]
-            of_pieces += mass[i]
-            sum_of_pieces += mass[i] * place[i]
-        if of_pieces > 0.0 and whole > 0.0:
-            share, shift = whole / of_pieces, moment / whole - sum_of_pieces / of_pieces
-            for i in range(starts[b], starts[b + 1]):
-                mass[i] *= share
-                place[i] += shift
-
-
-@vectorised
 def _weigh(
     model: Floats, rates: Floats, table: Floats, count: int, place_rows: Integers, work: Floats, top: float,
     has_none: bool, line: int, update: Floats, moments: Floats, has_pieces: bool, light: float, number: int,
-    starts: Integers, lefts: Floats, heavy: int, pairs: Floats,
+    starts: Integers, lefts: Floats, pieces: Floats, heavy: int, pairs: Floats,
 ) -> int:  # fmt: skip
     """Weigh so many nodes and add up moments; how many heavy pairs there are then, -1 if not to be had."""
     position, amount, n, density, total, weight = work[0], work[1], work[2], work[3], work[4], work[5]
@@ -339,11 +296,11 @@ def _weigh(
     if not highest < _HIGHEST or heavy + count > pairs.shape[1]:
         return -1
     for i in range(count):
-        work[6, i] = weight[i]
+        pieces[0, i] = weight[i]
         weight[i] *= exp(density[i])
-    mass, place, spread_of = work[7], work[8], work[9]
+    mass, place, spread_of = pieces[1], pieces[2], pieces[3]
     if has_pieces:
-        _pieces(model[FAMILY] != GAMMA, count, number, starts, lefts, work)
+        set_pieces(model[FAMILY] != GAMMA, count, number, starts, lefts, work, pieces)
     else:
         for i in range(count):
             mass[i], place[i], spread_of[i] = weight[i], position[i], 0.0
@@ -387,72 +344,6 @@ def _weigh(
     return heavy
 
 
-@vectorised
-def _merged(
-    fineness: Floats, line: int, update: Floats, count: int, pairs: Floats, work: Floats, turn: int,
-    keys: Integers, slots: Integers, sums: Floats, merged: Floats,
-) -> int:  # fmt: skip
-    """Merge pairs of N, S and weight as ``Components.of``; how many are left, or -1."""
-    n, total, weight = pairs[0], pairs[1], pairs[2]
-    centre, width, place, scatter = work[0], work[1], work[2], work[3]
-    for i in range(count):
-        first = update[0] + update[1] * n[i] + update[2] * total[i]
-        second = update[3] + update[4] * n[i] + update[5] * total[i]
-        centre[i] = log(first / second)
-        of_total = update[2] / first - update[5] / second
-        scatter[i] = pairs[3, i] * of_total * of_total
-        squared = 1.0 / first + 1.0 / second if line == BETA_LINE else 1.0 / first
-        width[i] = math.sqrt(squared + scatter[i])
-    middle, square, narrowest, whole = 0.0, 0.0, math.inf, 0.0
-    for i in range(count):
-        middle += weight[i] * centre[i]
-        narrowest = min(narrowest, width[i])
-        whole += weight[i]
-    for i in range(count):
-        centre[i] -= middle
-    for i in range(count):
-        square += weight[i] * centre[i] * centre[i]
-    unit = max(math.sqrt(square) / fineness[PER_SPREAD], narrowest / fineness[PER_WIDTH])
-    per_unit, per_least = 1.0 / unit, 1.0 / (fineness[PER_WIDTH] * unit)
-    per_log2, octave = fineness[PER_OCTAVE] / math.log(2.0), math.log(2.0) / fineness[PER_OCTAVE]
-    for i in range(count):
-        # Rounded downwards: half a level less, to the nearest.
-        level = min(per_log2 * log(max(width[i] * per_least, 1.0)), _LEVELS - 1.0)
-        below = (level + _ROUNDING) - _ROUNDING
-        width[i] = below - 1.0 if below > level else below
-    for i in range(count):
-        point = centre[i] * per_unit * exp(-octave * width[i])
-        point /= 1.0 + abs(point) / _POSITIONS
-        place[i] = width[i] * _KEYS + ((point + _ROUNDING) - _ROUNDING) + _POSITIONS
-    for i in range(count):
-        keys[i] = int(place[i])
-    number = 0
-    for i in range(count):
-        # What was put there for another cell counts for nothing.
-        at = slots[keys[i]] - turn
-        if at < 0:
-            if number >= merged.shape[0]:
-                return -1
-            at = number
-            slots[keys[i]] = turn + at
-            for column in range(5):
-                sums[at, column] = 0.0
-            number += 1
-        w, away = weight[i], centre[i]
-        of = sums[at]
-        of[0] += w
-        of[1] += w * n[i]
-        of[2] += w * total[i]
-        of[3] += w * away
-        of[4] += w * (away * away + scatter[i])
-    for at in range(number):
-        w = sums[at, 0]
-        shift = sums[at, 3] / w
-        merged[at, 0], merged[at, 1], merged[at, 2] = sums[at, 1] / w, sums[at, 2] / w, w / whole
-        merged[at, 3] = max(sums[at, 4] / w - shift * shift, 0.0)
-    return number
-
-
 def _resolve(
     model: Floats, values: Floats, reaches: Floats, rates: Floats, ends: Integers, n: Floats,
     added: Floats, fineness: Floats, line: int, update: Floats, sizes: Floats, rules: Floats, series: Floats,
@@ -462,13 +353,14 @@ def _resolve(
 
     ``merged`` gets N, S, weight and scatter; counts are -1 of cells that are left to arrays.
     """
-    table, work = np.empty((KINKS + len(rates), MOST_ROWS)), np.zeros((11, MOST_NODES))
+    table, work = np.empty((KINKS + len(rates), MOST_ROWS)), np.empty((6, MOST_NODES))
     rows, blocks = np.empty((2, MOST_BLOCKS), np.int64), np.empty((2, 7, MOST_BLOCKS))
     place_rows, kept_rows = np.empty(MOST_NODES, np.int64), np.empty(MOST_BLOCKS, np.int64)
     kept, parts, masses = np.empty((5, MOST_BLOCKS)), np.empty(MOST_BLOCKS), np.empty(MOST_ROWS)
-    slots, of_merged, breaks = np.zeros(_KEYS * _LEVELS, np.int64), np.empty((MOST_MERGED, 5)), np.empty(64)
+    slots, of_merged, breaks = np.zeros(KEYS * LEVELS, np.int64), np.empty((MOST_MERGED, 5)), np.empty(64)
     state, moments, pairs = np.zeros(3), np.zeros(5), np.empty((4, MOST_NODES))
     starts, lefts = np.empty(_CHUNK + 2, np.int64), np.empty(_CHUNK + 1)
+    pieces = np.empty((5, _CHUNK + 2 * POINTS))
     position, weight = work[0], work[5]
     is_sum, has_pieces, light = model[FAMILY] != GAMMA, fineness[HAS_PIECES] > 0.0, fineness[LIGHT]
     for cell in range(len(values)):
@@ -532,26 +424,26 @@ def _resolve(
             n_rows,
         )  # fmt: skip
         moments[0], moments[1], moments[2], moments[3], moments[4] = 0.0, 0.0, 0.0, math.nan, 0.0
-        count, heavy, pieces_of = 0, 0, 0
+        count, heavy, number_of_pieces = 0, 0, 0
         for b in range(number):
             left, length = kept[LEFT, b], kept[RIGHT, b] - kept[LEFT, b]
-            pieces = min(parts[b], length) if is_sum else parts[b]
+            parts_of = min(parts[b], length) if is_sum else parts[b]
             bits = sparse_rules(
                 sizes, fineness[LOG_OF_TOTAL], fineness[FEW], fineness[FEWEST], kept[SIZE, b], kept[DEPTH, b],
                 kept[POLE, b],
             )  # fmt: skip
             begin = left
-            for piece in range(int(pieces)):
-                end = left + length * (piece + 1.0) / pieces
+            for piece in range(int(parts_of)):
+                end = left + length * (piece + 1.0) / parts_of
                 if is_sum:
                     end = math.floor(end)
                 if count + POINTS > _CHUNK:
-                    starts[pieces_of] = count
+                    starts[number_of_pieces] = count
                     heavy = _weigh(
                         model, rates, table, count, place_rows, work, top, has_none, line, update, moments,
-                        has_pieces, light, pieces_of, starts, lefts, heavy, pairs,
+                        has_pieces, light, number_of_pieces, starts, lefts, pieces, heavy, pairs,
                     )  # fmt: skip
-                    count, pieces_of = 0, 0
+                    count, number_of_pieces = 0, 0
                     if heavy < 0:
                         break
                 rule = rule_of(bits, end - begin, is_sum)
@@ -560,17 +452,17 @@ def _resolve(
                 )
                 for i in range(count, count + POINTS):
                     place_rows[i] = kept_rows[b]
-                starts[pieces_of], lefts[pieces_of] = count, begin - 0.5 if is_sum else begin
-                pieces_of += 1
+                starts[number_of_pieces], lefts[number_of_pieces] = count, begin - 0.5 if is_sum else begin
+                number_of_pieces += 1
                 count += points
                 begin = end
             if heavy < 0:
                 break
         if heavy >= 0:
-            starts[pieces_of] = count
+            starts[number_of_pieces] = count
             heavy = _weigh(
                 model, rates, table, count, place_rows, work, top, has_none, line, update, moments,
-                has_pieces, light, pieces_of, starts, lefts, heavy, pairs,
+                has_pieces, light, number_of_pieces, starts, lefts, pieces, heavy, pairs,
             )  # fmt: skip
         evidence = moments[0]
         if heavy < 0 or not 0.0 < evidence < math.inf:
@@ -586,7 +478,7 @@ def _resolve(
                 pairs[0, count], pairs[1, count], pairs[2, count] = pairs[0, i], pairs[1, i], w
                 pairs[3, count] = pairs[3, i]
                 count += 1
-        counts[cell] = _merged(
+        counts[cell] = merge_pairs(
             fineness, line, update, count, pairs, work, (cell + 1) * MOST_MERGED, place_rows, slots,
             of_merged, merged[cell],
         )  # fmt: skip
