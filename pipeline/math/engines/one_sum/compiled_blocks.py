@@ -112,11 +112,12 @@ COARSE = Fineness(
 def fineness_of(sums: NoisySums) -> Fineness:
     """How fine a problem has to be resolved."""
     marginal = sums.marginal
-    concentrations = (
-        [marginal.concentration]
-        if hasattr(marginal, "concentration")
-        else [marginal.concentration1, marginal.concentration0]
-    )
+    if isinstance(marginal, GammaPoisson | GammaGamma):
+        concentrations = [marginal.concentration]
+    elif isinstance(marginal, BetaNegativeBinomial):
+        concentrations = [marginal.concentration1, marginal.concentration0]
+    else:
+        return AS_ARRAYS
     usual = min(concentrations) >= _LEAST_CONCENTRATION and max(concentrations) <= _USUAL_CONCENTRATION
     return COARSE if usual else AS_ARRAYS
 
