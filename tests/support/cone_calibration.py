@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 FEWEST, MOST = 60, 400
 """Rows of a data set: at an epsilon of 0.1 noise hides most of their scatter."""
-QUANTITIES = ("mean", "variance", "slope", "log determinant")
 
 
 @dataclass(frozen=True, kw_only=True)
