@@ -21,8 +21,7 @@ from measuring import versions
 from posteriors import cells_of
 
 from suffice.pipeline.ask.posterior.summaries import summarise
-from suffice.pipeline.math.distributions import compiled_mixtures, many_cells
-from suffice.pipeline.math.engines.one_sum import compiled_blocks, sum_posterior
+from suffice.pipeline.math.distributions import many_cells
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,7 +40,8 @@ def main() -> None:
     parser.add_argument("--turns", type=int, default=5)
     given = parser.parse_args()
     rng = np.random.default_rng()
-    importlib.import_module(compiled_blocks.KERNEL)
+    for loops in (many_cells.PAIRS, many_cells.BLOCKS, many_cells.QUANTILES):
+        importlib.import_module(loops.module)
     print(versions())
     print("| family | epsilon | ms a cell by arrays | by loops | ratio |\n|---|---|---|---|---|")
     for family in given.families:
@@ -70,12 +70,7 @@ def main() -> None:
 
 def seconds(posterior: Callable[[], Posterior], *, nested: bool) -> float:
     """Time a summary."""
-    fewest = compiled_mixtures.FEWEST_CELLS if nested else 1 << 62
-    with (
-        mock.patch.object(sum_posterior, "FEWEST_CELLS", fewest),
-        mock.patch.object(sum_posterior, "pays", return_value=nested),
-        mock.patch.object(compiled_mixtures, "pays", return_value=nested),
-    ):
+    with mock.patch.object(many_cells, "is_compiled", return_value=nested):
         start = time.process_time()
         summarise(posterior())
         return time.process_time() - start

@@ -235,13 +235,13 @@ def divide_by_mass(
 
 
 def nodes_of(
-    blocks: Blocks, *, is_sum: bool, at_integers: bool = False
+    blocks: Blocks, *, is_sum: bool, at_integers: bool = False, tolerance: float = rule_sizes.TOLERABLE
 ) -> Iterator[tuple[Rows, Floats, Floats]]:
     """Choose rules: for some blocks that share one, rows, and nodes and weights, (n_blocks, n_nodes)."""
     chosen = np.full(len(blocks.row), len(quadrature.FEWER) - 1)
     for position in range(len(quadrature.FEWER) - 2, -1, -1):
         points = quadrature.FEWER[position]
-        enough = _is_enough(points, blocks, at_integers=at_integers)
+        enough = _is_enough(points, blocks, at_integers=at_integers, tolerance=tolerance)
         if points < DENSE:
             enough &= blocks.depth > SPARSE
         if is_sum:
@@ -260,10 +260,12 @@ def nodes_of(
             yield blocks.row[in_slice], nodes, weights
 
 
-def _is_enough(points: int, blocks: Blocks, *, at_integers: bool) -> Mask:
+def _is_enough(
+    points: int, blocks: Blocks, *, at_integers: bool, tolerance: float = rule_sizes.TOLERABLE
+) -> Mask:
     """Whether a rule of so many nodes is accurate in a block, for what its group has."""
     accurate: Mask = blocks.size <= rule_sizes.largest_size(
-        points, blocks.depth, blocks.length, blocks.pole, at_integers=at_integers
+        points, blocks.depth, blocks.length, blocks.pole, at_integers=at_integers, tolerance=tolerance
     )
     return accurate
 

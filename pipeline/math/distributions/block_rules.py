@@ -24,14 +24,13 @@ if TYPE_CHECKING:
 POINTS = quadrature.POINTS
 SHORT, DEGREE = 48, 6
 """Integers up to which rules are from a table; of longer ones they are polynomials, right to 1e-11."""
-_POWER, _LOG_TOLERABLE = rule_sizes.POWER, math.log(rule_sizes.TOLERABLE)
+_POWER = rule_sizes.POWER
 _LOWEST, _HIGHEST = float(rule_sizes.DEPTHS[0]), float(rule_sizes.DEPTHS[-1])
 _NEAR_LENGTH = float(rule_sizes.LENGTHS[-1])
 _RATIO, _LOG4 = adaptive_blocks.RATIO, math.log(4.0)
-_SPARSE, _DENSE = adaptive_blocks.SPARSE, adaptive_blocks.DENSE
 
 
-def tables() -> tuple[Floats, Floats, Floats, Floats]:
+def tables(tolerance: float) -> tuple[Floats, Floats, Floats, Floats]:
     """Return sizes that are allowed, rules of short sums, those of long ones, and rules of integrals.
 
     Sizes are (2, n_rules, n_depths); nodes and weights by length (2, n_rules, SHORT + 1, POINTS), of 0, 1 ...
@@ -41,7 +40,10 @@ def tables() -> tuple[Floats, Floats, Floats, Floats]:
     rules = quadrature.FEWER
     sizes = np.stack(
         [
-            [rule_sizes.largest_sizes(points, at_integers=at_integers) for points in rules]
+            [
+                rule_sizes.largest_sizes(points, at_integers=at_integers, tolerance=tolerance)
+                for points in rules
+            ]
             for at_integers in (False, True)
         ]
     )
@@ -102,12 +104,12 @@ def poles(count: int, left: Floats, right: Floats, limit: Floats, pole: Floats) 
 
 @vectorised
 def is_enough(
-    sizes: Floats, rule: int, points: int, size: float, depth: float, length: float, pole: float,
-    at_integers: bool,
+    sizes: Floats, log_tolerance: float, rule: int, points: int, size: float, depth: float, length: float,
+    pole: float, at_integers: bool,
 ) -> bool:  # fmt: skip
     """Whether a rule of so many nodes is accurate in a block."""
     depth *= _POWER
-    wanted = depth + _LOG_TOLERABLE
+    wanted = depth + log_tolerance
     if 2.0 * points * pole + wanted < 0.0:
         return False
     if not size <= sizes[0, rule, int(min(max(depth, _LOWEST), _HIGHEST) - _LOWEST)]:
@@ -134,16 +136,17 @@ def middle_of(left: float, right: float, limit: float, is_sum: bool) -> float:
 
 
 @vectorised
-def sparse_rules(sizes: Floats, size: float, depth: float, pole: float) -> int:
-    """Which of the shorter rules are accurate in a block, as bits."""
+def sparse_rules(
+    sizes: Floats, log_tolerance: float, few: float, fewest: float, size: float, depth: float, pole: float
+) -> int:
+    """Which of the shorter rules are accurate in a block, as bits: of 5 and 3 nodes beyond some depths."""
     bits = 0
-    if is_enough(sizes, 2, 8, size, depth, 0.0, pole, False):
+    if is_enough(sizes, log_tolerance, 2, 8, size, depth, 0.0, pole, False):
         bits |= 4
-    if depth > _SPARSE:
-        if is_enough(sizes, 1, 5, size, depth, 0.0, pole, False):
-            bits |= 2
-        if is_enough(sizes, 0, 3, size, depth, 0.0, pole, False):
-            bits |= 1
+    if depth > few and is_enough(sizes, log_tolerance, 1, 5, size, depth, 0.0, pole, False):
+        bits |= 2
+    if depth > fewest and is_enough(sizes, log_tolerance, 0, 3, size, depth, 0.0, pole, False):
+        bits |= 1
     return bits
 
 

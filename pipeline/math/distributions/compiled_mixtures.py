@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import sys
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +10,7 @@ import numpy as np
 from suffice.pipeline.math.distributions.dirichlet import BetaDistribution
 from suffice.pipeline.math.distributions.distribution import coordinate_of
 from suffice.pipeline.math.distributions.gamma import GammaDistribution
-from suffice.pipeline.math.distributions.many_cells import is_compiled, is_kept, on_threads
+from suffice.pipeline.math.distributions.many_cells import QUANTILES, on_threads
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,38 +21,7 @@ if TYPE_CHECKING:
 
     Update = Callable[[Floats, Floats], Distribution]
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FewestCells:
-    """Cells from which on loops pay.
-
-    Attributes
-    ----------
-    loaded : int
-        Where they are loaded.
-    kept : int
-        Where machine code has to be loaded, about half a second.
-    made : int
-        Where it has to be made, about half a minute.
-    """
-
-    loaded: int
-    kept: int
-    made: int
-
-
-OF_MILLISECONDS = FewestCells(loaded=50, kept=500, made=50_000)
-"""Where a cell takes a millisecond longer by arrays."""
-FEWEST_CELLS = OF_MILLISECONDS.loaded
-_KERNEL = "suffice.pipeline.math.distributions.mixture_kernel"
 _BATCH = 128
-
-
-def pays(kernel: str, cells: int, fewest: FewestCells = OF_MILLISECONDS) -> bool:
-    """Whether the loops of a module take less time than arrays, with what it takes to have them."""
-    if cells < fewest.loaded or not is_compiled():
-        return False
-    return kernel in sys.modules or cells >= (fewest.kept if is_kept(kernel) else fewest.made)
 
 
 def linear_update(update: Update) -> tuple[int, Floats] | None:
@@ -99,10 +66,10 @@ def compiled_quantiles(
         Whether quantiles of a mixture that is merged much coarser are enough.
     """
     cells = len(levels)
-    linear = linear_update(update) if pays(_KERNEL, cells) else None
+    linear = linear_update(update) if QUANTILES.pay(cells) else None
     if linear is None:
         return None
-    kernel: Any = importlib.import_module(_KERNEL)
+    kernel: Any = importlib.import_module(QUANTILES.module)
     line = coordinate_of(update(merged.n[:1], merged.total[:1])).line
     table = np.stack([merged.n, merged.total, merged.weight, merged.scatter], axis=1)
     ends = np.searchsorted(merged.cell, np.arange(cells + 1))

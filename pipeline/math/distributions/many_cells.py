@@ -1,11 +1,13 @@
-"""Batches of cells on threads, by loops that hold no lock of the interpreter."""
+"""Compiled loops over many cells: which there are, when they pay, and batches on threads without a lock."""
 
 from __future__ import annotations
 
 import functools
 import importlib.util
 import os
+import sys
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -15,6 +17,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 Result = TypeVar("Result")
+
+FEWEST_CELLS = 50
+"""Cells from which on loops may pay that are loaded."""
+_LOADED_IN = 0.5
+"""Processor seconds that it takes to load what compiles, and machine code that is kept."""
 
 
 @functools.cache
@@ -35,6 +42,50 @@ def is_kept(module: str) -> bool:
     if folder := os.environ.get("NUMBA_CACHE_DIR"):
         kept = list(Path(folder).glob(f"*/{index}"))
     return any(path.stat().st_mtime >= source.stat().st_mtime for path in kept)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loops:
+    """A module of compiled loops. Nobody waits longer for them than arrays would take.
+
+    Parameters
+    ----------
+    module : str
+    made_in : float
+        Processor seconds that it takes to make the machine code, once for each installation.
+    saves : float
+        Processor seconds a cell, beside arrays, of cells behind little noise.
+    fewest : int
+        Cells from which on they are used where they are loaded.
+    """
+
+    module: str
+    made_in: float
+    saves: float
+    fewest: int = FEWEST_CELLS
+
+    def pay(self, cells: int) -> bool:
+        """Whether the loops take less time than arrays, with what it takes to have them: the one rule."""
+        if cells < self.fewest or not is_compiled():
+            return False
+        if self.module in sys.modules:
+            return True
+        return cells * self.saves >= (_LOADED_IN if is_kept(self.module) else self.made_in)
+
+
+_MATH = "suffice.pipeline.math"
+PAIRS = Loops(module=f"{_MATH}.engines.one_sum.pair_kernel", made_in=16.0, saves=0.0005)
+"""Successes behind a private N."""
+BLOCKS = Loops(module=f"{_MATH}.engines.one_sum.block_kernel", made_in=30.0, saves=0.0006)
+"""Other counts, and positive sums, behind a private N."""
+QUANTILES = Loops(module=f"{_MATH}.distributions.mixture_kernel", made_in=8.0, saves=0.0005)
+"""Of merged pairs."""
+MOMENT_NODES = Loops(module=f"{_MATH}.engines.normal.node_kernel", made_in=19.0, saves=0.03, fewest=100)
+"""Of a normal's mean and variance."""
+MOMENT_DENSITY = Loops(
+    module=f"{_MATH}.engines.multivariate.target_kernel", made_in=40.0, saves=0.5, fewest=1
+)
+"""Of the moments of several columns; arrays take seconds longer for a cell alone, whose chains are many."""
 
 
 def on_threads(

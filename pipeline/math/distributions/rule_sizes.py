@@ -41,7 +41,13 @@ LENGTHS = np.array([24.0, 27.0, 33.0, 40.0])
 
 
 def largest_size(
-    points: int, depth: Floats, length: Floats, pole: Floats, *, at_integers: bool = False
+    points: int,
+    depth: Floats,
+    length: Floats,
+    pole: Floats,
+    *,
+    at_integers: bool = False,
+    tolerance: float = TOLERABLE,
 ) -> Floats:
     """Nats that a straight log weight may rise by in a block for a rule of so many nodes to be accurate.
 
@@ -58,31 +64,35 @@ def largest_size(
         at the nearest pole: what a degree of accuracy gains. Sizes are negative where that is too little.
     at_integers : bool
         As in ``sum_rule``.
+    tolerance : float
+        Error of a block's mass over that of its group.
     """
     # log epsilon may be as high as log tolerance + .8 delta.
     depth = POWER * depth
-    wanted = depth + np.log(TOLERABLE)
+    wanted = depth + np.log(tolerance)
     # rho^(-2 n) has to be below that as well.
-    size = np.where(2.0 * points * pole + wanted >= 0.0, _looked_up(points, depth, at_integers=False), -1.0)
+    size = np.where(
+        2.0 * points * pole + wanted >= 0.0, _looked_up(points, depth, tolerance, at_integers=False), -1.0
+    )
     if at_integers:
         # The longer the block, the nearer are its integers to the nodes of Gauss and Legendre; errors of
         # short blocks are the largest of several lengths.
         near = np.log(10.0 * np.maximum(length / LENGTHS[-1], 1.0))
-        near_nodes = _looked_up(points, depth + near, at_integers=True)
+        near_nodes = _looked_up(points, depth + near, tolerance, at_integers=True)
         size = np.minimum(size, np.where(points * pole + wanted + near >= 0.0, near_nodes, -1.0))
     return size
 
 
-def _looked_up(points: int, depth: Floats, *, at_integers: bool) -> Floats:
-    table = largest_sizes(points, at_integers=at_integers)
+def _looked_up(points: int, depth: Floats, tolerance: float, *, at_integers: bool) -> Floats:
+    table = largest_sizes(points, at_integers=at_integers, tolerance=tolerance)
     step: Floats = table[(np.clip(depth, DEPTHS[0], DEPTHS[-1]) - DEPTHS[0]).astype(np.int64)]
     return step
 
 
 @cache
-def largest_sizes(points: int, *, at_integers: bool) -> Floats:
+def largest_sizes(points: int, *, at_integers: bool, tolerance: float = TOLERABLE) -> Floats:
     """Sizes that are allowed by depth, in nats."""
-    tolerable = TOLERABLE * np.exp(DEPTHS)
+    tolerable = tolerance * np.exp(DEPTHS)
     sizes: Floats = _SIZES[np.searchsorted(_errors(points, at_integers), tolerable) - 1]
     return sizes
 

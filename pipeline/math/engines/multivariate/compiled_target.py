@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from suffice.pipeline.math.distributions.compiled_mixtures import FewestCells, pays
+from suffice.pipeline.math.distributions.many_cells import MOMENT_DENSITY
 from suffice.pipeline.math.engines.cone.latent_noise import SHARE
 from suffice.pipeline.math.engines.multivariate.exact_moments import (
     SpreadNormalEvidence,
@@ -24,14 +24,10 @@ if TYPE_CHECKING:
     from suffice.pipeline.math.engines.multivariate.shared_target import SharedTarget
     from suffice.typing import Cells, Floats
 
-KERNEL = "suffice.pipeline.math.engines.multivariate.target_kernel"
-FEWEST = FewestCells(loaded=1, kept=1, made=100)
-"""Arrays take seconds longer for a cell alone, whose chains are many, and half a second for each of many."""
-
 
 def compiled_if_it_pays(target: SharedTarget, cells: int) -> CellsTarget:
     """Return the density of cells by the loops, where these are made for it and pay; else as it is."""
-    if not can_compile(target) or not pays(KERNEL, cells, FEWEST):
+    if not can_compile(target) or not MOMENT_DENSITY.pay(cells):
         return target
     return CompiledTarget.of(target)
 
@@ -43,11 +39,11 @@ def can_compile(target: SharedTarget) -> bool:
     regression and its predictors, or of means and covariances.
     """
     only = target.targets[0]
-    own, shared = ([type(evidence) for evidence in part] for part in (only.evidence, target.shared))
+    alone, shared = ([type(evidence) for evidence in part] for part in (only.evidence, target.shared))
     if only.outcome is not None:
-        has_priors = own == [SpreadNormalEvidence] and shared == [SpreadRegressionEvidence]
+        has_priors = alone == [SpreadNormalEvidence] and shared == [SpreadRegressionEvidence]
     else:
-        has_priors = own == [] and shared == [SpreadNormalEvidence]
+        has_priors = alone == [] and shared == [SpreadNormalEvidence]
     releases = len(only.cone), len(only.scaled.scale) > 0
     return bool(
         has_priors
@@ -85,14 +81,14 @@ class CompiledTarget:
 
     def __call__(self, x: Floats) -> tuple[Floats, Floats]:
         """Return the log density (b,), up to a constant, and its gradient (k, b)."""
-        kernel: Any = importlib.import_module(KERNEL)
+        kernel: Any = importlib.import_module(MOMENT_DENSITY.module)
         value, gradient = np.empty(x.shape[1]), np.empty(x.shape)
         kernel.value_and_gradient(*self.arguments, np.ascontiguousarray(x), value, gradient)
         return value, gradient
 
 
 def _arguments(target: SharedTarget) -> tuple[Any, ...]:
-    kernel: Any = importlib.import_module(KERNEL)
+    kernel: Any = importlib.import_module(MOMENT_DENSITY.module)
     (only,), normal, regression = target.targets, None, None
     for evidence in (*only.evidence, *target.shared):
         if isinstance(evidence, SpreadNormalEvidence):

@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
+from suffice.pipeline.math.distributions.many_cells import MOMENT_NODES
 from suffice.pipeline.math.distributions.normal_inverse_gamma import NormalInverseGammaDistribution
 from suffice.pipeline.math.engines.normal.covering import SHARE, cover
 from suffice.pipeline.math.engines.normal.marginal_quantiles import MarginalMixture
@@ -40,7 +41,7 @@ from suffice.pipeline.math.engines.normal.moment_weights import (
     mean_moments,
     variance_moments,
 )
-from suffice.pipeline.math.engines.normal.nested_rule import FEWEST_CELLS, can_integrate, integrate_nested
+from suffice.pipeline.math.engines.normal.nested_rule import can_integrate, integrate_nested
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -312,7 +313,7 @@ class MomentPosterior:
         Of few cells compiled code is not loaded. Rules have no design effects and one fineness of their own.
         """
         usual = self.share == SHARE and self.levels is None
-        wanted = self.noisy.totals.n_cells >= FEWEST_CELLS if self.nested is None else self.nested
+        wanted = MOMENT_NODES.pay(self.noisy.totals.n_cells) if self.nested is None else self.nested
         return usual and wanted and can_integrate(self.noisy)
 
     @property

@@ -39,7 +39,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from suffice.pipeline.math.distributions.many_cells import is_compiled, on_threads
+from suffice.pipeline.math.distributions.many_cells import MOMENT_NODES, is_compiled, on_threads
 from suffice.pipeline.math.engines.normal.marginal_quantiles import MarginalMixture
 from suffice.pipeline.math.priors.record_count import Fixed, Reciprocal
 
@@ -47,8 +47,6 @@ if TYPE_CHECKING:
     from suffice.pipeline.math.engines.normal.moment_weights import NoisyMoments
     from suffice.typing import Cells, Floats, Mask
 
-FEWEST_CELLS = 100
-"""Cells from which on compiled code pays: loading it takes a second, and compiling it the first time more."""
 TOLERANCE = (0.008, 0.015, 0.008, 0.015, 0.02)
 """By how much two rules may differ, (2); measured errors of the finer one are in decision 150."""
 _COMPONENTS, _BATCH = 3000, 64
@@ -106,7 +104,7 @@ def can_integrate(noisy: NoisyMoments) -> bool:
 @functools.cache
 def _kernel() -> Any:
     # Late: compiled code takes longer to load than a few cells take.
-    return importlib.import_module("suffice.pipeline.math.engines.normal.node_kernel")
+    return importlib.import_module(MOMENT_NODES.module)
 
 
 def integrate_nested(noisy: NoisyMoments, threads: int | None = None) -> NestedIntegrals:

@@ -1,10 +1,10 @@
 r"""Compiled blocks of latent pairs (N, S), cell by cell: what ``nodes`` does, number by number.
 
 Model, question, blocks, rules and merging are those of ``nodes``, ``adaptive_blocks``, ``few_numbers`` and
-``merged``, whose answers these loops give but for rounding.
+``merged``, whose answers these loops give but for rounding where they are as fine.
 
 Machine code is kept beside this module while it stays as it is: whoever changes ``sum_weights``,
-``block_rules`` or ``vector_functions`` alone removes ``__pycache__``.
+``block_rules``, ``block_pieces`` or ``vector_functions`` alone removes ``__pycache__``.
 """
 
 # ruff: noqa: C901, PLR0912, PLR0915, FBT003 - compiled loops, which know no keywords
@@ -30,6 +30,20 @@ from suffice.pipeline.math.distributions.block_rules import (
 )
 from suffice.pipeline.math.distributions.machine_code import compiled, reordered, vectorised, written
 from suffice.pipeline.math.distributions.vector_functions import exp, log
+from suffice.pipeline.math.engines.one_sum.block_pieces import (
+    BETA_LINE,
+    FEW,
+    FEWEST,
+    HAS_PIECES,
+    KEYS,
+    LEVELS,
+    LIGHT,
+    LOG_OF_N,
+    LOG_OF_TOTAL,
+    NATS,
+    merge_pairs,
+    set_pieces,
+)
 from suffice.pipeline.math.engines.one_sum.sum_weights import (
     COUNT,
     FAMILY,
@@ -65,22 +79,15 @@ _PARTS, _WIDE = 16.0, 8.0
 """As in ``few_numbers``."""
 _HIGHEST = 600.0
 """As in ``nodes``."""
-_ROUNDING = 6755399441055744.0
-"""A sum with 3 * 2^51 is rounded to an integer."""
 _AT_A_TIME, _CHUNK = 500, 512
 """N at which profiles are worked out, and nodes that are weighed, at a time: they stay in a near cache."""
 _PLACES, _OF_MODES = 30_000, 5_200
 """Room for positions. Powers of 2 would let all columns of a table compete for the same lines of a cache."""
-_NEGLIGIBLE, _PER_SPREAD, _PER_WIDTH, _PER_OCTAVE, _LEVELS, _POSITIONS = 5e-7, 24.0, 4.0, 3.0, 72, 2048.0
-"""As in ``merged``."""
-_KEYS = 2 * 2048 + 1
-BETA_LINE, GAMMA_LINE = range(2)
-"""Distributions of the parameter."""
 
 
 @vectorised
 def _sorted_out(
-    of_n: bool, is_sum: bool, at_integers: bool, nats: float, sizes: Floats, count: int, turn: int,
+    of_n: bool, is_sum: bool, at_integers: bool, fineness: Floats, sizes: Floats, count: int, turn: int,
     rows: Integers, blocks: Floats, value: Floats, kept_rows: Integers, kept: Floats, state: Floats,
 ) -> int:  # fmt: skip
     """Judge blocks, keep those that fit, and halve others; how many are next, -1 if too many.
@@ -98,6 +105,7 @@ def _sorted_out(
     judge(count, value, left, right, _OF_ROUGH_OF_N if of_n else _OF_ROUGH, least, bound, size)
     poles(count, left, right, limit, pole)
     top, refined, margin = state[0], int(state[2]), _MARGIN if of_n else 0.0
+    nats, log_tolerance = fineness[NATS], fineness[LOG_OF_N] if of_n else fineness[LOG_OF_TOTAL]
     # What a group has at least: the highest such bound so far.
     for b in range(count):
         top = max(top, least[b])
@@ -112,7 +120,9 @@ def _sorted_out(
         middle = middle_of(left[b], right[b], limit[b], is_sum)
         fine = middle <= left[b] or middle >= right[b] or (is_sum and length <= POINTS)
         if not fine and length <= limit[b]:
-            fine = is_enough(sizes, 3, POINTS, size[b], depth - margin, length, pole[b], at_integers)
+            fine = is_enough(
+                sizes, log_tolerance, 3, POINTS, size[b], depth - margin, length, pole[b], at_integers
+            )
         if fine:
             if refined >= kept.shape[1]:
                 return -1
@@ -170,7 +180,7 @@ def _places(count: int, left: Floats, right: Floats, short: float, position: Flo
 
 def _blocks_of_n(
     model: Floats, values: Floats, reaches: Floats, rates: Floats, n_prior: Floats, edges: Floats,
-    nats: float, sizes: Floats, counts: Integers, out: Floats,
+    fineness: Floats, sizes: Floats, counts: Integers, out: Floats,
 ) -> None:  # fmt: skip
     """Blocks of N of every cell, as ``nodes.blocks_of_n``: left, right, size, depth, pole; -1 if too many."""
     table, work = np.empty((KINKS + len(rates), _AT_A_TIME)), np.empty((12, _PLACES))
@@ -197,11 +207,11 @@ def _blocks_of_n(
                     more_rows, more_work, value[first:],
                 )  # fmt: skip
             count = _sorted_out(
-                True, True, at_integers, nats, sizes, count, turn, rows, blocks, value, kept_rows,
+                True, True, at_integers, fineness, sizes, count, turn, rows, blocks, value, kept_rows,
                 out[cell], state,
             )  # fmt: skip
             turn = 1 - turn
-        counts[cell] = _near(nats, _MARGIN, kept_rows, out[cell], state) if count == 0 else -1
+        counts[cell] = _near(fineness[NATS], _MARGIN, kept_rows, out[cell], state) if count == 0 else -1
 
 
 @vectorised
@@ -272,7 +282,8 @@ def _add(count: int, weight: Floats, mean: Floats, variance: Floats, centre: flo
 @vectorised
 def _weigh(
     model: Floats, rates: Floats, table: Floats, count: int, place_rows: Integers, work: Floats, top: float,
-    has_none: bool, line: int, update: Floats, moments: Floats, heavy: int, pairs: Floats,
+    has_none: bool, line: int, update: Floats, moments: Floats, has_pieces: bool, light: float, number: int,
+    starts: Integers, lefts: Floats, pieces: Floats, heavy: int, pairs: Floats,
 ) -> int:  # fmt: skip
     """Weigh so many nodes and add up moments; how many heavy pairs there are then, -1 if not to be had."""
     position, amount, n, density, total, weight = work[0], work[1], work[2], work[3], work[4], work[5]
@@ -285,7 +296,14 @@ def _weigh(
     if not highest < _HIGHEST or heavy + count > pairs.shape[1]:
         return -1
     for i in range(count):
+        pieces[0, i] = weight[i]
         weight[i] *= exp(density[i])
+    mass, place, spread_of = pieces[1], pieces[2], pieces[3]
+    if has_pieces:
+        set_pieces(model[FAMILY] != GAMMA, count, number, starts, lefts, work, pieces)
+    else:
+        for i in range(count):
+            mass[i], place[i], spread_of[i] = weight[i], position[i], 0.0
     for i in range(count):
         n[i] = table[COUNT, place_rows[i]]
     if model[FAMILY] == GAMMA:
@@ -299,88 +317,36 @@ def _weigh(
         for i in range(count):
             if n[i] < 1.0:
                 total[i] = model[LOWER] * n[i]
+    if model[FAMILY] == GAMMA:
+        lower, step = model[LOWER], model[STEP]
+        for i in range(count):
+            steps = step * exp(place[i])
+            place[i] = lower * n[i] + steps
+            spread_of[i] *= steps * steps
+    if has_none:
+        for i in range(count):
+            if n[i] < 1.0:
+                place[i], spread_of[i] = model[LOWER] * n[i], 0.0
     mean, variance = density, position
     _given(line, update, count, n, total, mean, variance)
     if math.isnan(moments[3]):
         moments[3] = mean[0]
     _add(count, weight, mean, variance, moments[3], moments)
-    least = _NEGLIGIBLE * moments[0]
+    least = light * moments[0]
     for i in range(count):
         if weight[i] > 0.0:
             moments[4] = max(moments[4], n[i])
         # Evidence grows: what is too light here is so in the end.
-        if weight[i] > least:
-            pairs[0, heavy], pairs[1, heavy], pairs[2, heavy] = n[i], total[i], weight[i]
+        if mass[i] > least:
+            pairs[0, heavy], pairs[1, heavy], pairs[2, heavy] = n[i], max(place[i], 0.0), mass[i]
+            pairs[3, heavy] = spread_of[i]
             heavy += 1
     return heavy
 
 
-@vectorised
-def _merged(
-    line: int, update: Floats, count: int, pairs: Floats, work: Floats, turn: int, keys: Integers,
-    slots: Integers, sums: Floats, merged: Floats,
-) -> int:  # fmt: skip
-    """Merge pairs of N, S and weight as ``Components.of``; how many are left, or -1."""
-    n, total, weight = pairs[0], pairs[1], pairs[2]
-    centre, width, place = work[0], work[1], work[2]
-    for i in range(count):
-        first = update[0] + update[1] * n[i] + update[2] * total[i]
-        second = update[3] + update[4] * n[i] + update[5] * total[i]
-        centre[i] = log(first / second)
-        width[i] = math.sqrt(1.0 / first + 1.0 / second) if line == BETA_LINE else math.sqrt(1.0 / first)
-    middle, square, narrowest, whole = 0.0, 0.0, math.inf, 0.0
-    for i in range(count):
-        middle += weight[i] * centre[i]
-        narrowest = min(narrowest, width[i])
-        whole += weight[i]
-    for i in range(count):
-        centre[i] -= middle
-    for i in range(count):
-        square += weight[i] * centre[i] * centre[i]
-    unit = max(math.sqrt(square) / _PER_SPREAD, narrowest / _PER_WIDTH)
-    per_unit, per_least = 1.0 / unit, 1.0 / (_PER_WIDTH * unit)
-    per_log2, octave = _PER_OCTAVE / math.log(2.0), math.log(2.0) / _PER_OCTAVE
-    for i in range(count):
-        # Rounded downwards: half a level less, to the nearest.
-        level = min(per_log2 * log(max(width[i] * per_least, 1.0)), _LEVELS - 1.0)
-        below = (level + _ROUNDING) - _ROUNDING
-        width[i] = below - 1.0 if below > level else below
-    for i in range(count):
-        point = centre[i] * per_unit * exp(-octave * width[i])
-        point /= 1.0 + abs(point) / _POSITIONS
-        place[i] = width[i] * _KEYS + ((point + _ROUNDING) - _ROUNDING) + _POSITIONS
-    for i in range(count):
-        keys[i] = int(place[i])
-    number = 0
-    for i in range(count):
-        # What was put there for another cell counts for nothing.
-        at = slots[keys[i]] - turn
-        if at < 0:
-            if number >= merged.shape[0]:
-                return -1
-            at = number
-            slots[keys[i]] = turn + at
-            for column in range(5):
-                sums[at, column] = 0.0
-            number += 1
-        w, away = weight[i], centre[i]
-        of = sums[at]
-        of[0] += w
-        of[1] += w * n[i]
-        of[2] += w * total[i]
-        of[3] += w * away
-        of[4] += w * away * away
-    for at in range(number):
-        w = sums[at, 0]
-        shift = sums[at, 3] / w
-        merged[at, 0], merged[at, 1], merged[at, 2] = sums[at, 1] / w, sums[at, 2] / w, w / whole
-        merged[at, 3] = max(sums[at, 4] / w - shift * shift, 0.0)
-    return number
-
-
 def _resolve(
     model: Floats, values: Floats, reaches: Floats, rates: Floats, ends: Integers, n: Floats,
-    added: Floats, nats: float, line: int, update: Floats, sizes: Floats, rules: Floats, series: Floats,
+    added: Floats, fineness: Floats, line: int, update: Floats, sizes: Floats, rules: Floats, series: Floats,
     integrals: Floats, answers: Floats, counts: Integers, merged: Floats,
 ) -> None:  # fmt: skip
     """Resolve every cell, whose rows of N are between its ends: mean, sd, log evidence, largest N.
@@ -391,10 +357,12 @@ def _resolve(
     rows, blocks = np.empty((2, MOST_BLOCKS), np.int64), np.empty((2, 7, MOST_BLOCKS))
     place_rows, kept_rows = np.empty(MOST_NODES, np.int64), np.empty(MOST_BLOCKS, np.int64)
     kept, parts, masses = np.empty((5, MOST_BLOCKS)), np.empty(MOST_BLOCKS), np.empty(MOST_ROWS)
-    slots, of_merged, breaks = np.zeros(_KEYS * _LEVELS, np.int64), np.empty((MOST_MERGED, 5)), np.empty(64)
-    state, moments, pairs = np.zeros(3), np.zeros(5), np.empty((3, MOST_NODES))
+    slots, of_merged, breaks = np.zeros(KEYS * LEVELS, np.int64), np.empty((MOST_MERGED, 5)), np.empty(64)
+    state, moments, pairs = np.zeros(3), np.zeros(5), np.empty((4, MOST_NODES))
+    starts, lefts = np.empty(_CHUNK + 2, np.int64), np.empty(_CHUNK + 1)
+    pieces = np.empty((5, _CHUNK + 2 * POINTS))
     position, weight = work[0], work[5]
-    is_sum = model[FAMILY] != GAMMA
+    is_sum, has_pieces, light = model[FAMILY] != GAMMA, fineness[HAS_PIECES] > 0.0, fineness[LIGHT]
     for cell in range(len(values)):
         counts[cell] = -1
         first_row, n_rows, count = ends[cell], ends[cell + 1] - ends[cell], 0
@@ -432,10 +400,22 @@ def _resolve(
                     place_rows[q * count + block] = rows[turn, block]
             _log_joint(model, rates, table, 5 * count, place_rows, work, has_none)
             count = _sorted_out(
-                False, is_sum, False, nats, sizes, count, turn, rows, blocks, work[3], kept_rows, kept, state
+                False,
+                is_sum,
+                False,
+                fineness,
+                sizes,
+                count,
+                turn,
+                rows,
+                blocks,
+                work[3],
+                kept_rows,
+                kept,
+                state,
             )
             turn = 1 - turn
-        number = _near(nats, 0.0, kept_rows, kept, state) if count == 0 else -1
+        number = _near(fineness[NATS], 0.0, kept_rows, kept, state) if count == 0 else -1
         if number < 1:
             continue
         top = state[0]
@@ -444,22 +424,26 @@ def _resolve(
             n_rows,
         )  # fmt: skip
         moments[0], moments[1], moments[2], moments[3], moments[4] = 0.0, 0.0, 0.0, math.nan, 0.0
-        count, heavy = 0, 0
+        count, heavy, number_of_pieces = 0, 0, 0
         for b in range(number):
             left, length = kept[LEFT, b], kept[RIGHT, b] - kept[LEFT, b]
-            pieces = min(parts[b], length) if is_sum else parts[b]
-            bits = sparse_rules(sizes, kept[SIZE, b], kept[DEPTH, b], kept[POLE, b])
+            parts_of = min(parts[b], length) if is_sum else parts[b]
+            bits = sparse_rules(
+                sizes, fineness[LOG_OF_TOTAL], fineness[FEW], fineness[FEWEST], kept[SIZE, b], kept[DEPTH, b],
+                kept[POLE, b],
+            )  # fmt: skip
             begin = left
-            for piece in range(int(pieces)):
-                end = left + length * (piece + 1.0) / pieces
+            for piece in range(int(parts_of)):
+                end = left + length * (piece + 1.0) / parts_of
                 if is_sum:
                     end = math.floor(end)
                 if count + POINTS > _CHUNK:
+                    starts[number_of_pieces] = count
                     heavy = _weigh(
                         model, rates, table, count, place_rows, work, top, has_none, line, update, moments,
-                        heavy, pairs,
+                        has_pieces, light, number_of_pieces, starts, lefts, pieces, heavy, pairs,
                     )  # fmt: skip
-                    count = 0
+                    count, number_of_pieces = 0, 0
                     if heavy < 0:
                         break
                 rule = rule_of(bits, end - begin, is_sum)
@@ -468,14 +452,17 @@ def _resolve(
                 )
                 for i in range(count, count + POINTS):
                     place_rows[i] = kept_rows[b]
+                starts[number_of_pieces], lefts[number_of_pieces] = count, begin - 0.5 if is_sum else begin
+                number_of_pieces += 1
                 count += points
                 begin = end
             if heavy < 0:
                 break
         if heavy >= 0:
+            starts[number_of_pieces] = count
             heavy = _weigh(
-                model, rates, table, count, place_rows, work, top, has_none, line, update, moments, heavy,
-                pairs,
+                model, rates, table, count, place_rows, work, top, has_none, line, update, moments,
+                has_pieces, light, number_of_pieces, starts, lefts, pieces, heavy, pairs,
             )  # fmt: skip
         evidence = moments[0]
         if heavy < 0 or not 0.0 < evidence < math.inf:
@@ -487,12 +474,13 @@ def _resolve(
         by_evidence, count = 1.0 / evidence, 0
         for i in range(heavy):
             w = pairs[2, i] * by_evidence
-            if w > _NEGLIGIBLE:
+            if w > light:
                 pairs[0, count], pairs[1, count], pairs[2, count] = pairs[0, i], pairs[1, i], w
+                pairs[3, count] = pairs[3, i]
                 count += 1
-        counts[cell] = _merged(
-            line, update, count, pairs, work, (cell + 1) * MOST_MERGED, place_rows, slots, of_merged,
-            merged[cell],
+        counts[cell] = merge_pairs(
+            fineness, line, update, count, pairs, work, (cell + 1) * MOST_MERGED, place_rows, slots,
+            of_merged, merged[cell],
         )  # fmt: skip
 
 
@@ -511,12 +499,12 @@ def _in_logs(count: int, row: Integers, blocks: Floats) -> int:
 
 blocks_of_n = compiled(
     _blocks_of_n,
-    written(1), written(2), written(1), written(1), written(1), written(2), types.float64, written(3),
+    written(1), written(2), written(1), written(1), written(1), written(2), written(1), written(3),
     written(1, types.int64), written(3),
 )  # fmt: skip
 resolve = compiled(
     _resolve,
     written(1), written(2), written(1), written(1), written(1, types.int64), written(1), written(1),
-    types.float64, types.int64, written(1), written(3), written(4), written(4), written(3), written(2),
+    written(1), types.int64, written(1), written(3), written(4), written(4), written(3), written(2),
     written(1, types.int64), written(3),
 )  # fmt: skip

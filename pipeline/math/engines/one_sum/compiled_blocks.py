@@ -1,8 +1,10 @@
 """Latent pairs of many cells by the blocks of ``nodes``, in compiled loops; these are in ``block_kernel``.
 
-Answers are those of ``nodes`` and ``merged`` but for rounding: which blocks there are, and what is merged,
-is decided by the same numbers. Where a width lies on the very edge between two points of the lattice of
-merging, as ratios of counts do, rounding decides: levels of quantiles differ by some 1e-5. A cell of very
+Under usual priors blocks are ``COARSE``: moments and evidences were within 2e-4 of finer ones, and levels of
+quantiles within .01 (decision 177 says of which cells; this is no bound). Under others they are ``AS_ARRAYS``
+have them: answers are those of ``nodes`` and ``merged`` but for rounding, as the same numbers decide which
+blocks there are, and what is merged. Where a width lies on the very edge between two points of the lattice
+of merging, as ratios of counts do, rounding decides: levels of quantiles differ by some 1e-5. A cell of very
 many blocks or pairs, or with next to no noise, is left to arrays.
 """
 
@@ -10,13 +12,16 @@ from __future__ import annotations
 
 import functools
 import importlib
+import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from suffice.pipeline.math.distributions import adaptive_blocks, rule_sizes
 from suffice.pipeline.math.distributions.adaptive_blocks import Blocks, nodes_of
 from suffice.pipeline.math.distributions.compiled_mixtures import linear_update
-from suffice.pipeline.math.distributions.many_cells import is_compiled, on_threads
+from suffice.pipeline.math.distributions.many_cells import BLOCKS, is_compiled, on_threads
 from suffice.pipeline.math.distributions.merged import Components
 from suffice.pipeline.math.engines.one_sum.nested_pairs import NestedPairs
 from suffice.pipeline.math.engines.one_sum.nodes import MOMENT_NATS, NearMoments, edges_of_n
@@ -32,9 +37,89 @@ if TYPE_CHECKING:
 
     Update = Callable[[Floats, Floats], Distribution]
 
-KERNEL = "suffice.pipeline.math.engines.one_sum.block_kernel"
 _BATCH = 128
 _MOST_CONCENTRATION, _MOST_SUMS = 50.0, 16
+_LEAST_CONCENTRATION, _USUAL_CONCENTRATION = 0.5, 20.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fineness:
+    """How fine blocks and merging are.
+
+    Parameters
+    ----------
+    nats : float
+        Below a cell's mass, from which on blocks are left out.
+    of_n, of_total : float
+        Error of a block's mass, of N or S, over that of its cell.
+    few, fewest : float
+        Nats below a cell's mass from which on a block may have 5 nodes, and 3.
+    has_pieces : bool
+        Whether a node of S stands for a piece of its block, whose spread widens what is given the node.
+    light : float
+        Weight up to which pairs are left out of mixtures.
+    per_spread, per_width, per_octave : float
+        As in ``merged``.
+    """
+
+    nats: float
+    of_n: float
+    of_total: float
+    few: float
+    fewest: float
+    has_pieces: bool
+    light: float
+    per_spread: float
+    per_width: float
+    per_octave: float
+
+    @property
+    def numbers(self) -> Floats:
+        """As ``block_kernel`` has them."""
+        logs = (math.log(self.of_n), math.log(self.of_total))
+        merging = (self.light, self.per_spread, self.per_width, self.per_octave)
+        return np.array([self.nats, *logs, self.few, self.fewest, float(self.has_pieces), *merging])
+
+
+AS_ARRAYS = Fineness(
+    nats=MOMENT_NATS,
+    of_n=rule_sizes.TOLERABLE,
+    of_total=rule_sizes.TOLERABLE,
+    few=adaptive_blocks.SPARSE,
+    fewest=adaptive_blocks.SPARSE,
+    has_pieces=False,
+    light=5e-7,
+    per_spread=24.0,
+    per_width=4.0,
+    per_octave=3.0,
+)
+"""All as arrays do it."""
+COARSE = Fineness(
+    nats=16.0,
+    of_n=1e-7,
+    of_total=1e-4,
+    few=0.0,
+    fewest=6.0,
+    has_pieces=True,
+    light=2e-6,
+    per_spread=14.0,
+    per_width=2.3,
+    per_octave=2.3,
+)
+"""Half as many pairs; of priors that are neither nearly flat nor have poles that matter."""
+
+
+def fineness_of(sums: NoisySums) -> Fineness:
+    """How fine a problem has to be resolved."""
+    marginal = sums.marginal
+    if isinstance(marginal, GammaPoisson | GammaGamma):
+        concentrations = [marginal.concentration]
+    elif isinstance(marginal, BetaNegativeBinomial):
+        concentrations = [marginal.concentration1, marginal.concentration0]
+    else:
+        return AS_ARRAYS
+    usual = min(concentrations) >= _LEAST_CONCENTRATION and max(concentrations) <= _USUAL_CONCENTRATION
+    return COARSE if usual else AS_ARRAYS
 
 
 def can_compile(sums: NoisySums, update: Update) -> bool:
@@ -69,13 +154,15 @@ def _model(sums: NoisySums) -> Floats | None:
 
 
 @functools.cache
-def _tables() -> tuple[Floats, Floats, Floats, Floats]:
+def _tables(tolerance: float) -> tuple[Floats, Floats, Floats, Floats]:
     rules: Any = importlib.import_module("suffice.pipeline.math.distributions.block_rules")
-    tables: tuple[Floats, Floats, Floats, Floats] = rules.tables()
+    tables: tuple[Floats, Floats, Floats, Floats] = rules.tables(tolerance)
     return tables
 
 
-def resolve_blocks(sums: NoisySums, update: Update, threads: int | None = None) -> NestedPairs:
+def resolve_blocks(
+    sums: NoisySums, update: Update, threads: int | None = None, fineness: Fineness | None = None
+) -> NestedPairs:
     """Resolve all cells; the numbers are the same for any number of threads.
 
     Parameters
@@ -84,8 +171,12 @@ def resolve_blocks(sums: NoisySums, update: Update, threads: int | None = None) 
         As of ``LatentSumPosterior``, for which `can_compile` holds.
     threads : int, optional
         As many as there are processors by default.
+    fineness : Fineness, optional
+        That of ``fineness_of`` by default.
     """
-    kernel: Any = importlib.import_module(KERNEL)
+    fineness = fineness_of(sums) if fineness is None else fineness
+    numbers = fineness.numbers
+    kernel: Any = importlib.import_module(BLOCKS.module)
     model, linear = _model(sums), linear_update(update)
     if model is None or linear is None:
         raise TypeError(type(sums.marginal).__name__)
@@ -95,7 +186,8 @@ def resolve_blocks(sums: NoisySums, update: Update, threads: int | None = None) 
     values = np.ascontiguousarray(sums.totals.values, dtype=np.float64)
     reaches = np.ascontiguousarray(sums.totals.coefficients[:, 0], dtype=np.float64)
     rates = np.ascontiguousarray(sums.totals.rate, dtype=np.float64)
-    sizes, *rules = _tables()
+    allowed_of_n, *_ = _tables(fineness.of_n)
+    sizes, *rules = _tables(fineness.of_total)
     answers, counts = np.full((cells, 4), np.nan), np.zeros(cells, dtype=np.int64)
     edges = edges_of_n(sums, low, high)
 
@@ -103,7 +195,7 @@ def resolve_blocks(sums: NoisySums, update: Update, threads: int | None = None) 
         size = batch.stop - batch.start
         of_n, many = np.empty((size, 5, kernel.MOST_OF_N)), np.empty(size, dtype=np.int64)
         kernel.blocks_of_n(
-            model, values[batch], reaches, rates, n_prior, edges[batch], MOMENT_NATS, sizes, many, of_n
+            model, values[batch], reaches, rates, n_prior, edges[batch], numbers, allowed_of_n, many, of_n
         )
         is_used = np.arange(kernel.MOST_OF_N) < many[:, None]
         cell = np.repeat(np.arange(size), np.maximum(many, 0))
@@ -113,7 +205,9 @@ def resolve_blocks(sums: NoisySums, update: Update, threads: int | None = None) 
         )
         # Of no cell there may be blocks.
         columns = [(cell[:0], left[:0], left[:0])]
-        for of_cell, nodes, weights in nodes_of(blocks, is_sum=True, at_integers=sums.is_sum):
+        for of_cell, nodes, weights in nodes_of(
+            blocks, is_sum=True, at_integers=sums.is_sum, tolerance=fineness.of_n
+        ):
             kept = weights != 0.0
             columns.append((np.broadcast_to(of_cell[:, None], kept.shape)[kept], nodes[kept], weights[kept]))
         cell, n, weight = (np.concatenate(column) for column in zip(*columns, strict=True))
@@ -122,7 +216,7 @@ def resolve_blocks(sums: NoisySums, update: Update, threads: int | None = None) 
         merged = np.empty((size, kernel.MOST_MERGED, 4))
         kernel.resolve(
             model, values[batch], reaches, rates, np.searchsorted(cell, np.arange(size + 1)), n,
-            sums.n_prior.log_prob(n) + np.log(weight), MOMENT_NATS, linear[0], linear[1], sizes,
+            sums.n_prior.log_prob(n) + np.log(weight), numbers, linear[0], linear[1], sizes,
             *rules, answers[batch], counts[batch], merged,
         )  # fmt: skip
         counts[batch][many < 0] = -1

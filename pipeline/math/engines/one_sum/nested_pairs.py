@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from suffice.pipeline.math.distributions.compiled_mixtures import linear_update
-from suffice.pipeline.math.distributions.many_cells import is_compiled, on_threads
+from suffice.pipeline.math.distributions.many_cells import PAIRS, is_compiled, on_threads
 from suffice.pipeline.math.distributions.merged import Components
 from suffice.pipeline.math.engines.one_sum.nodes import NearMoments
 from suffice.pipeline.math.engines.one_sum.noisy_sum import BetaBinomial
@@ -102,7 +102,7 @@ def resolve_nested(sums: NoisySums, update: Update, threads: int | None = None) 
     threads : int, optional
         As many as there are processors by default.
     """
-    kernel: Any = importlib.import_module("suffice.pipeline.math.engines.one_sum.pair_kernel")
+    kernel: Any = importlib.import_module(PAIRS.module)
     marginal, linear = sums.marginal, linear_update(update)
     if not isinstance(marginal, BetaBinomial) or linear is None:
         raise TypeError(type(marginal).__name__)

@@ -433,7 +433,9 @@ class NoisySums:
         margin = NATS / self.fall
         first, last = kinks[0] - margin, kinks[-1] + margin
         inner = _inserted([first, *kinks, last], typical)
-        columns = [np.minimum(first, typical - margin), *inner, np.maximum(last, typical + margin)]
+        # What is above 0 is next to 0 where all of these are below it.
+        highest = typical if self.marginal.support is SumSupport.REAL else np.maximum(typical, 0.0)
+        columns = [np.minimum(first, typical - margin), *inner, np.maximum(last, highest + margin)]
         if self.from_nothing:
             columns[0] = np.zeros_like(typical)
         if self.marginal.support is SumSupport.POSITIVE:

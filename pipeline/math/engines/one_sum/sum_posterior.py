@@ -7,9 +7,9 @@ Model and symbols as in ``noisy_sum``; the mixture (1) is that of ``nodes``:
 
 Moments are sums over all nodes i, mostly right to 1e-6 sd (docs/decisions/0016); quantiles are of merged
 components. Over 800 random cells of five families, beside blocks refined in N and S, means were off by at
-most 1.7e-4 sd, sds by 1.1e-4, log evidence by 9e-5 and levels of quantiles by .022. From ``FEWEST_CELLS``
-cells on, where numba is installed, pairs of successes are by ``nested_pairs``, by rules that are compared;
-where it pays, those of most other sums by ``compiled_blocks``, the same blocks, and quantiles by loops. Under
+most 1.7e-4 sd, sds by 1.1e-4, log evidence by 9e-5 and levels of quantiles by .022. Where compiled loops
+pay (``many_cells``), pairs of successes are by ``nested_pairs``, by rules that are compared, those of most
+other sums by ``compiled_blocks``, by coarser blocks, and quantiles by loops. Under
 design effects d only the likelihood in p(theta | N, S) has the power 1 / d: W stays as it is, and N and S
 count as N / d and S / d.
 
@@ -24,10 +24,11 @@ from typing import TYPE_CHECKING, Self, TypeAlias, cast
 
 import numpy as np
 
-from suffice.pipeline.math.distributions.compiled_mixtures import FEWEST_CELLS, compiled_quantiles, pays
+from suffice.pipeline.math.distributions.compiled_mixtures import compiled_quantiles
 from suffice.pipeline.math.distributions.intervals import moments_between
+from suffice.pipeline.math.distributions.many_cells import BLOCKS, PAIRS
 from suffice.pipeline.math.distributions.merged import FINE, Components, rough_quantiles
-from suffice.pipeline.math.engines.one_sum.compiled_blocks import KERNEL, can_compile, resolve_blocks
+from suffice.pipeline.math.engines.one_sum.compiled_blocks import can_compile, resolve_blocks
 from suffice.pipeline.math.engines.one_sum.nested_pairs import can_resolve, resolve_nested
 from suffice.pipeline.math.engines.one_sum.nodes import (
     LatentPairs,
@@ -307,11 +308,9 @@ def _of_blocks(sums: NoisySums, update: Update) -> tuple[NearMoments, Components
 
 def _of_many(sums: NoisySums, update: Update) -> tuple[NearMoments, Components] | None:
     """Resolve many cells by compiled loops, and by arrays those that these do not settle; None of few."""
-    if sums.n_cells < FEWEST_CELLS:
-        return None
-    if can_resolve(sums, update):
+    if PAIRS.pay(sums.n_cells) and can_resolve(sums, update):
         nested = resolve_nested(sums, update)
-    elif pays(KERNEL, sums.n_cells) and can_compile(sums, update):
+    elif BLOCKS.pay(sums.n_cells) and can_compile(sums, update):
         nested = resolve_blocks(sums, update)
     else:
         return None

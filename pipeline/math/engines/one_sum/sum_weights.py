@@ -205,7 +205,7 @@ def set_breaks(model: Floats, rates: Floats, table: Floats, row: int, breaks: Fl
     first, last = breaks[2] - margin, breaks[kinks + 1] + margin
     breaks[1], breaks[kinks + 2] = first, last
     _insert(breaks[1:], kinks + 2, typical)
-    breaks[0], breaks[kinks + 4] = min(first, typical - margin), max(last, typical + margin)
+    breaks[0], breaks[kinks + 4] = min(first, typical - margin), max(last, max(typical, 0.0) + margin)
     count = kinks + 5
     for j in range(count):
         if is_sum:

@@ -1,12 +1,25 @@
-"""Batches of cells on threads: which there are, in which order, and on how many threads."""
+"""When loops pay, and batches of cells on threads: in which order, and on how many threads."""
 
 from __future__ import annotations
 
+import importlib.util
+import os
+import sys
 import threading
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from suffice.pipeline.math.distributions.many_cells import on_threads
+from suffice.pipeline.math.distributions.many_cells import (
+    BLOCKS,
+    MOMENT_DENSITY,
+    MOMENT_NODES,
+    PAIRS,
+    QUANTILES,
+    Loops,
+    on_threads,
+)
 
 
 @pytest.mark.parametrize("threads", [None, 1, 3])
@@ -24,3 +37,38 @@ def test_as_many_threads_as_are_asked_for_work_at_a_time() -> None:
     assert len(on_threads(lambda _: together.wait(), 2, 1, 2)) == 2
     here = on_threads(lambda _: threading.get_ident(), 3, 1, 1)
     assert here == [threading.get_ident()] * 3
+
+
+def test_loops_pay_later_where_they_are_not_loaded_and_not_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Half a second or forty, at a millisecond a cell; a source that is newer has no machine code."""
+    name = "loops_that_are_not_kept"
+    loops = Loops(module=name, made_in=40.0, saves=0.001)
+
+    def paying(loops: Loops = loops) -> list[int]:
+        return [cells for cells in (49, 50, 499, 500, 39_999, 40_000) if loops.pay(cells)]
+
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
+    source, kept = tmp_path / f"{name}.py", tmp_path / "__pycache__" / f"{name}.resolve-1.py311.nbi"
+    source.touch()
+    assert paying() == [40_000]
+    kept.parent.mkdir(exist_ok=True)
+    kept.touch()
+    assert paying() == [500, 39_999, 40_000]
+    os.utime(kept, (0.0, 0.0))
+    assert paying() == [40_000]
+    monkeypatch.setitem(sys.modules, name, sys)
+    assert paying() == [50, 499, 500, 39_999, 40_000]
+    assert paying(replace(loops, fewest=499)) == [499, 500, 39_999, 40_000]
+
+
+@pytest.mark.parametrize(
+    "loops", [PAIRS, BLOCKS, QUANTILES, MOMENT_NODES, MOMENT_DENSITY], ids=lambda loops: loops.module
+)
+def test_every_module_of_loops_is_one_that_is_compiled(loops: Loops) -> None:
+    spec = importlib.util.find_spec(loops.module)
+    assert spec is not None
+    assert spec.origin is not None
+    assert "compiled(" in Path(spec.origin).read_text("utf-8")

@@ -10,8 +10,8 @@ import pytest
 from suffice.pipeline.ask.inference.posterior_terms import PLUG_IN
 from suffice.pipeline.ask.pooling.pool import observed_again
 from suffice.pipeline.ask.posterior.choice_of_engine import posterior_of
+from suffice.pipeline.math.distributions.many_cells import MOMENT_DENSITY
 from suffice.pipeline.math.engines.multivariate import column_posterior, hmc
-from suffice.pipeline.math.engines.multivariate.compiled_target import KERNEL
 from support.cone_calibration import (
     chances,
     moments_of,
@@ -87,7 +87,7 @@ def test_ranks_of_regressions_by_compiled_loops_are_uniform(
     predictors: int, epsilon: str, noise: str
 ) -> None:
     """Truths from the default priors, of which no scale is known."""
-    importlib.import_module(KERNEL)
+    importlib.import_module(MOMENT_DENSITY.module)
     rng = np.random.default_rng()
     shares = np.concatenate(
         [ranks_of_regressions(predictors, epsilon, 100, 300, rng, noise) for _ in range(5)]

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import os
-import sys
 from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -13,11 +11,10 @@ import numpy as np
 import pytest
 from scipy import special
 
-from suffice.pipeline.math.distributions import compiled_mixtures
+from suffice.pipeline.math.distributions.many_cells import MOMENT_DENSITY
 from suffice.pipeline.math.engines.cone.latent_noise import LatentConeNoise
 from suffice.pipeline.math.engines.multivariate import compiled_target
 from suffice.pipeline.math.engines.multivariate.compiled_target import (
-    KERNEL,
     CompiledTarget,
     can_compile,
     compiled_if_it_pays,
@@ -33,8 +30,6 @@ from suffice.pipeline.terms.released.noise_distribution import NoisyTotals
 from suffice.pipeline.terms.statistics.cone_noise import ConeNoise
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from suffice.typing import Floats
 
 CELLS, CHAINS = 7, 13
@@ -151,7 +146,7 @@ def test_gamma_functions_are_right() -> None:
 
 
 def test_what_loops_are_not_made_for_is_left_to_arrays() -> None:
-    importlib.import_module(KERNEL)
+    importlib.import_module(MOMENT_DENSITY.module)
     target = target_of(3, is_regression=True, noise="cone")
     only, laplace = target.targets[0], target_of(3, is_regression=True, noise="laplace").targets[0]
     assert isinstance(compiled_if_it_pays(target, CELLS), CompiledTarget)
@@ -174,31 +169,8 @@ def test_what_loops_are_not_made_for_is_left_to_arrays() -> None:
         assert compiled_if_it_pays(other, 10**6) is other
 
 
-def test_few_cells_wait_for_no_machine_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_few_cells_wait_for_no_machine_code(monkeypatch: pytest.MonkeyPatch) -> None:
     target = target_of(2, is_regression=True, noise="laplace")
-    fewest = compiled_target.FEWEST
-    name = "target_loops_that_are_not_kept"
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
-    monkeypatch.delitem(sys.modules, name, raising=False)
-    source, kept = tmp_path / f"{name}.py", tmp_path / "__pycache__" / f"{name}.resolve-1.py311.nbi"
-    source.touch()
-
-    def least() -> int:
-        return min(
-            cells
-            for each in (fewest.loaded, fewest.kept, fewest.made)
-            for cells in (each - 1, each)
-            if compiled_mixtures.pays(name, cells, fewest)
-        )
-
-    assert least() == fewest.made
-    kept.parent.mkdir()
-    kept.touch()
-    assert least() == fewest.kept
-    os.utime(kept, (0.0, 0.0))
-    assert least() == fewest.made
-    importlib.import_module(name)
-    assert least() == fewest.loaded
-    monkeypatch.setattr(compiled_target, "KERNEL", "no_such_kernel")
-    assert compiled_if_it_pays(target, fewest.made - 1) is target
+    loops = replace(MOMENT_DENSITY, module="no_such_kernel")
+    monkeypatch.setattr(compiled_target, "MOMENT_DENSITY", loops)
+    assert compiled_if_it_pays(target, int(loops.made_in / loops.saves) - 1) is target

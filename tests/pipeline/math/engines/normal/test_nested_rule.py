@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import subprocess
 import sys
 from dataclasses import replace
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
+from suffice.pipeline.math.distributions.many_cells import MOMENT_NODES
 from suffice.pipeline.math.engines.normal import nested_rule
 from suffice.pipeline.math.engines.normal.covering import SHARE
 from suffice.pipeline.math.engines.normal.moment_posterior import MomentPosterior
@@ -19,7 +21,7 @@ from suffice.pipeline.math.engines.normal.moment_weights import (
     MomentsPrior,
     NoisyMoments,
 )
-from suffice.pipeline.math.engines.normal.nested_rule import FEWEST_CELLS, can_integrate, integrate_nested
+from suffice.pipeline.math.engines.normal.nested_rule import can_integrate, integrate_nested
 from suffice.pipeline.math.priors.record_count import Fixed, NPrior, Reciprocal, Uniform
 from suffice.pipeline.terms.released.noise_distribution import NoisyTotals
 
@@ -173,12 +175,13 @@ def test_cells_that_no_rule_settles_are_left_to_boxes(monkeypatch: pytest.Monkey
 
 
 def test_one_place_chooses() -> None:
+    importlib.import_module(MOMENT_NODES.module)
     few = PROBLEMS["spread, much noise"]
-    many = few.take(np.arange(FEWEST_CELLS) % len(SUMS))
+    many = few.take(np.arange(MOMENT_NODES.fewest) % len(SUMS))
     assert MomentPosterior(noisy=many).by_nodes
     assert not MomentPosterior(noisy=few).by_nodes
     assert not MomentPosterior(noisy=many, share=SHARE / 2.0).by_nodes
-    assert not MomentPosterior(noisy=many, levels=np.ones((FEWEST_CELLS, 2))).by_nodes
+    assert not MomentPosterior(noisy=many, levels=np.ones((MOMENT_NODES.fewest, 2))).by_nodes
     sharp = replace(few, prior=MomentsPrior.of([(1.0, 0.0, 1.0, 1e5, 1.0)]))
     assert can_integrate(few)
     assert not can_integrate(replace(few, prior=MomentsPrior.of(CONJUGATE)))
@@ -208,7 +211,7 @@ from suffice.pipeline.math.engines.normal.moment_weights import BERNSTEIN, Momen
 from suffice.pipeline.math.priors.record_count import Reciprocal
 from suffice.pipeline.terms.released.noise_distribution import NoisyTotals
 totals = NoisyTotals(
-    values=np.full(({FEWEST_CELLS - 1}, 3), 20.0),
+    values=np.full(({MOMENT_NODES.fewest - 1}, 3), 20.0),
     scale=np.ones(3),
     coefficients=np.array(BERNSTEIN),
     releases=1,

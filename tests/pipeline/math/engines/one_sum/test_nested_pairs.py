@@ -9,21 +9,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from suffice.pipeline.math.distributions.compiled_mixtures import (
-    FEWEST_CELLS,
-    compiled_quantiles,
-    linear_update,
-)
+from suffice.pipeline.math.distributions.compiled_mixtures import compiled_quantiles, linear_update
 from suffice.pipeline.math.distributions.dirichlet import BetaDistribution
 from suffice.pipeline.math.distributions.distribution import coordinate_of
 from suffice.pipeline.math.distributions.gamma import GammaDistribution
 from suffice.pipeline.math.distributions.intervals import shortest_intervals
+from suffice.pipeline.math.distributions.many_cells import FEWEST_CELLS, PAIRS, QUANTILES
 from suffice.pipeline.math.engines.one_sum.nested_pairs import can_resolve, resolve_nested
 from suffice.pipeline.math.engines.one_sum.nodes import LatentPairs, resolve
 from suffice.pipeline.math.engines.one_sum.noisy_sum import BetaBinomial, NoisySums
 from suffice.pipeline.math.engines.one_sum.sum_posterior import LatentSumPosterior
 from suffice.pipeline.math.priors.record_count import Fixed, NPrior, Reciprocal, Uniform
 from suffice.pipeline.terms.released.noise_distribution import NoisyTotals
+
+for loops in (PAIRS, QUANTILES):
+    importlib.import_module(loops.module)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -205,7 +205,7 @@ def test_the_worst_cells_of_a_search_are_right(
 
 def test_tails_of_many_pairs_that_weigh_little_are_kept() -> None:
     """Each pair of the tail is below the share that is left out of few pairs; together they are 3 %."""
-    kernel: Any = importlib.import_module("suffice.pipeline.math.distributions.mixture_kernel")
+    kernel: Any = importlib.import_module(QUANTILES.module)
     middle, tail = 100, 29_900
     pairs = np.zeros((middle + tail, 6))
     pairs[:, 2] = np.repeat([0.97 / middle, 0.03 / tail], [middle, tail])
@@ -228,7 +228,7 @@ def test_tails_of_many_pairs_that_weigh_little_are_kept() -> None:
 
 def test_few_nodes_that_stand_for_much_are_refined(monkeypatch: pytest.MonkeyPatch) -> None:
     """N is all but known, and the noise says nothing of S."""
-    kernel: Any = importlib.import_module("suffice.pipeline.math.engines.one_sum.pair_kernel")
+    kernel: Any = importlib.import_module(PAIRS.module)
     sums, update = noisy(5.0, 400.0, (10.0, 1.0), Uniform(15, 17), np.array([[0.9, 0.8], [-0.2, -0.3]]))
     _, levels, error = off(sums, update, enumerated(sums))
     assert np.all(np.isfinite(error))
@@ -238,7 +238,7 @@ def test_few_nodes_that_stand_for_much_are_refined(monkeypatch: pytest.MonkeyPat
 
 
 def test_rules_that_are_too_coarse_settle_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    kernel: Any = importlib.import_module("suffice.pipeline.math.engines.one_sum.pair_kernel")
+    kernel: Any = importlib.import_module(PAIRS.module)
     sums, update = noisy(1.0, 10.0, (1.0, 1.0), Reciprocal(10**9), SHARES[2:5])
     assert np.all(resolve_nested(sums, update).settled)
     monkeypatch.setattr(kernel, "RULES", ((2, 8.0, 8.0, 18.0, 9.0, 9.0), (3, 8.0, 8.0, 22.0, 9.0, 9.0)))

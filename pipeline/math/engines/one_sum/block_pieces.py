@@ -1,0 +1,152 @@
+r"""Compiled pieces of blocks, for which nodes stand in a mixture, and their merging; see ``block_kernel``.
+
+With few nodes a mixture has gaps. So a node stands for as many positions as its weight l, from where what
+the nodes before it stand for ends. Log weights rise there by the slope s that they have between neighbours:
+
+.. math:: \text{mass} \propto w \, e^{s (m - x)} \, \frac{\sinh u}{u}, \quad \text{mean} = m + h L(u), \quad
+    \text{variance} = h^2 L'(u), \qquad u = s h, \; L(u) = \coth u - \frac 1 u \qquad (1)
+
+with m the piece's middle, x the node, w its weight in the mixture, and h = l / 2, or of integers
+:math:`\sqrt{l^2 - 1} / 2`. All of a block are scaled and moved to have its nodes' mass and mean.
+"""
+
+# ruff: noqa: C901 - a compiled loop
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from suffice.pipeline.math.distributions.machine_code import vectorised
+from suffice.pipeline.math.distributions.vector_functions import exp, log
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from suffice.typing import Floats
+
+    Integers = np.ndarray[Any, np.dtype[np.int64]]
+
+NATS, LOG_OF_N, LOG_OF_TOTAL, FEW, FEWEST, HAS_PIECES, LIGHT, PER_SPREAD, PER_WIDTH, PER_OCTAVE = range(10)
+"""How fine all is: see ``Fineness``."""
+BETA_LINE, GAMMA_LINE = range(2)
+"""Distributions of the parameter."""
+LEVELS, POSITIONS = 72, 2048.0
+"""As in ``merged``."""
+KEYS = 2 * 2048 + 1
+_ROUNDING = 6755399441055744.0
+"""A sum with 3 * 2^51 is rounded to an integer."""
+
+
+@vectorised
+def set_pieces(
+    is_sum: bool, count: int, number: int, starts: Integers, lefts: Floats, work: Floats, pieces: Floats,
+) -> None:  # fmt: skip
+    """What nodes stand for: pieces of their blocks, as long as their weights, in which weights are tilted.
+
+    A block's pieces have its mass and mean. ``starts`` has the first node of each block, and one more.
+    """
+    position, density, weight, length = work[0], work[3], work[5], pieces[0]
+    mass, place, variance, slope = pieces[1], pieces[2], pieces[3], pieces[4]
+    for i in range(count - 1):
+        slope[i] = (density[i + 1] - density[i]) / (position[i + 1] - position[i])
+    for b in range(number):
+        first, last, at = starts[b], starts[b + 1] - 1, lefts[b]
+        beside = slope[first] if last > first else 0.0
+        for i in range(first, last):
+            here = slope[i]
+            slope[i] = 0.5 * (beside + here)
+            beside = here
+            place[i] = at + 0.5 * length[i]
+            at += length[i]
+        slope[last], place[last] = beside, at + 0.5 * length[last]
+    for i in range(count):
+        squared = 0.25 * (length[i] * length[i] - 1.0 if is_sum else length[i] * length[i])
+        squared = max(squared, 0.0)
+        # (1): L(u) = coth u - 1 / u to 3 %, and L' = 1 - L^2 - 2 L / u of it.
+        u2 = slope[i] * slope[i] * squared
+        by_u = 1.0 / (1.0 + math.sqrt(4.0 + u2))
+        z = slope[i] * (place[i] - position[i])
+        # sinh u / u, and exp z, by their series: where these are far off there is next to no weight.
+        share = (1.0 + u2 * (1.0 + u2 / 20.0) / 6.0) * max(1.0 + z * (1.0 + z * (0.5 + z / 6.0)), 0.0)
+        mass[i] = weight[i] * share
+        variance[i] = max(1.0 - u2 * by_u * by_u - 2.0 * by_u, 0.0) * squared
+        place[i] += slope[i] * by_u * squared
+    for b in range(number):
+        whole, moment, of_pieces, sum_of_pieces = 0.0, 0.0, 0.0, 0.0
+        for i in range(starts[b], starts[b + 1]):
+            whole += weight[i]
+            moment += weight[i] * position[i]
+            of_pieces += mass[i]
+            sum_of_pieces += mass[i] * place[i]
+        if of_pieces > 0.0 and whole > 0.0:
+            share, shift = whole / of_pieces, moment / whole - sum_of_pieces / of_pieces
+            for i in range(starts[b], starts[b + 1]):
+                mass[i] *= share
+                place[i] += shift
+
+
+@vectorised
+def merge_pairs(
+    fineness: Floats, line: int, update: Floats, count: int, pairs: Floats, work: Floats, turn: int,
+    keys: Integers, slots: Integers, sums: Floats, merged: Floats,
+) -> int:  # fmt: skip
+    """Merge pairs of N, S and weight as ``Components.of``; how many are left, or -1."""
+    n, total, weight = pairs[0], pairs[1], pairs[2]
+    centre, width, place, scatter = work[0], work[1], work[2], work[3]
+    for i in range(count):
+        first = update[0] + update[1] * n[i] + update[2] * total[i]
+        second = update[3] + update[4] * n[i] + update[5] * total[i]
+        centre[i] = log(first / second)
+        of_total = update[2] / first - update[5] / second
+        scatter[i] = pairs[3, i] * of_total * of_total
+        squared = 1.0 / first + 1.0 / second if line == BETA_LINE else 1.0 / first
+        width[i] = math.sqrt(squared + scatter[i])
+    middle, square, narrowest, whole = 0.0, 0.0, math.inf, 0.0
+    for i in range(count):
+        middle += weight[i] * centre[i]
+        narrowest = min(narrowest, width[i])
+        whole += weight[i]
+    for i in range(count):
+        centre[i] -= middle
+    for i in range(count):
+        square += weight[i] * centre[i] * centre[i]
+    unit = max(math.sqrt(square) / fineness[PER_SPREAD], narrowest / fineness[PER_WIDTH])
+    per_unit, per_least = 1.0 / unit, 1.0 / (fineness[PER_WIDTH] * unit)
+    per_log2, octave = fineness[PER_OCTAVE] / math.log(2.0), math.log(2.0) / fineness[PER_OCTAVE]
+    for i in range(count):
+        # Rounded downwards: half a level less, to the nearest.
+        level = min(per_log2 * log(max(width[i] * per_least, 1.0)), LEVELS - 1.0)
+        below = (level + _ROUNDING) - _ROUNDING
+        width[i] = below - 1.0 if below > level else below
+    for i in range(count):
+        point = centre[i] * per_unit * exp(-octave * width[i])
+        point /= 1.0 + abs(point) / POSITIONS
+        place[i] = width[i] * KEYS + ((point + _ROUNDING) - _ROUNDING) + POSITIONS
+    for i in range(count):
+        keys[i] = int(place[i])
+    number = 0
+    for i in range(count):
+        # What was put there for another cell counts for nothing.
+        at = slots[keys[i]] - turn
+        if at < 0:
+            if number >= merged.shape[0]:
+                return -1
+            at = number
+            slots[keys[i]] = turn + at
+            for column in range(5):
+                sums[at, column] = 0.0
+            number += 1
+        w, away = weight[i], centre[i]
+        of = sums[at]
+        of[0] += w
+        of[1] += w * n[i]
+        of[2] += w * total[i]
+        of[3] += w * away
+        of[4] += w * (away * away + scatter[i])
+    for at in range(number):
+        w = sums[at, 0]
+        shift = sums[at, 3] / w
+        merged[at, 0], merged[at, 1], merged[at, 2] = sums[at, 1] / w, sums[at, 2] / w, w / whole
+        merged[at, 3] = max(sums[at, 4] / w - shift * shift, 0.0)
+    return number
