@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
+from suffice.pipeline.ask.borrowing.pool import Pool
 from suffice.pipeline.math.distributions.distribution import Line
 from suffice.pipeline.math.engines.count_likelihoods import NoisyCount
 from suffice.pipeline.math.engines.pooled import hyperparameters
@@ -60,6 +61,9 @@ def test_a_huge_cell_among_tiny_ones_leaves_what_they_say_of_each_other() -> Non
         CountCells(true=cells.true.take(places), false=cells.false.take(places), n_prior=cells.n_prior)
     )
     assert np.isinf(apart.hyperparameters.grid.highest)
+    said = Pool.of({"state": 1}, together).of_far_sizes
+    assert said.startswith("slopes on log size of state=1 take cells of more than 2")
+    assert Pool.of({}, apart).of_far_sizes == ""
     # The end of a line over 14 units of log size would tell a slope by .03.
     assert known.sd(known.slopes) > 0.1
     # One cell more says a little of the population, and no more.
