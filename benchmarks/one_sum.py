@@ -73,7 +73,8 @@ def seconds(posterior: Callable[[], Posterior], *, nested: bool) -> float:
     fewest = compiled_mixtures.FEWEST_CELLS if nested else 1 << 62
     with (
         mock.patch.object(sum_posterior, "FEWEST_CELLS", fewest),
-        mock.patch.object(compiled_mixtures, "FEWEST_CELLS", fewest),
+        mock.patch.object(sum_posterior, "pays", return_value=nested),
+        mock.patch.object(compiled_mixtures, "pays", return_value=nested),
     ):
         start = time.process_time()
         summarise(posterior())

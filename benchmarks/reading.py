@@ -16,7 +16,7 @@ import numpy as np
 
 from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.spec.spec import load_spec
-from suffice.storage.operations.verify_store import verify_release
+from suffice.storage.operations.verify_release import verify_release
 from suffice.storage.releases.manifest import compose_manifest
 from suffice.storage.releases.release_parquet import encode_statistic
 from suffice.storage.releases.release_store import open_release, open_store

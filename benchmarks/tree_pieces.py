@@ -20,7 +20,8 @@ import numpy as np
 
 from suffice.pipeline.cluster.connection import LOCAL, open_cluster
 from suffice.pipeline.cluster.stream import stream
-from suffice.pipeline.math.engines.tree.pieces import in_turn, piecewise_posterior
+from suffice.pipeline.math.engines.tree.piece_tasks import in_turn
+from suffice.pipeline.math.engines.tree.pieces import piecewise_posterior
 from suffice.pipeline.math.engines.tree.populations import DEFAULT, POPULATIONS
 from suffice.pipeline.math.engines.tree.posterior import tree_posterior
 from support.tree_worlds import Setting

@@ -75,49 +75,49 @@ def problems(directory: Path, *, tag: str, repository: str) -> list[str]:
     if (len(wheels), len(sources), len(list(directory.iterdir()))) != (1, 1, 2):
         return [f"{directory} must hold one wheel, one source distribution and nothing else"]
     wheel, source = read_wheel(wheels[0]), read_source(sources[0])
-    found = [
+    faults = [
         *_of_names(wheel, source, tag),
         *_of_wheel(wheel),
         *_of_source(source, tag),
         *_of_metadata(wheel, repository),
     ]
     if wheel.metadata != source.metadata:
-        found.append("the two files have different metadata: build the wheel from the source distribution")
+        faults.append("the two files have different metadata: build the wheel from the source distribution")
     for distribution in (wheel, source):
         for name, size in distribution.files.items():
             if PRIVATE.search(name):
-                found.append(f"{distribution.name} holds {name}, which is for nobody else")
+                faults.append(f"{distribution.name} holds {name}, which is for nobody else")
             if size > LARGEST:
-                found.append(f"{distribution.name} holds {name} of {size} bytes: more than {LARGEST}")
-    return found
+                faults.append(f"{distribution.name} holds {name} of {size} bytes: more than {LARGEST}")
+    return faults
 
 
 def _of_names(wheel: Distribution, source: Distribution, tag: str) -> list[str]:
     name, version, _, tags = parse_wheel_filename(wheel.name)
-    found = []
+    faults = []
     if (name, version) != parse_sdist_filename(source.name):
-        found.append(f"{wheel.name} and {source.name} are not of one version")
+        faults.append(f"{wheel.name} and {source.name} are not of one version")
     if tag != f"v{version}":
-        found.append(f"the tag {tag} is not v{version}, which the files are of")
-    if {str(one) for one in tags} != {"py3-none-any"}:
-        found.append(f"{wheel.name} is not for every platform")
-    return found
+        faults.append(f"the tag {tag} is not v{version}, which the files are of")
+    if {str(each) for each in tags} != {"py3-none-any"}:
+        faults.append(f"{wheel.name} is not for every platform")
+    return faults
 
 
 def _of_wheel(wheel: Distribution) -> list[str]:
-    found = [] if "suffice/py.typed" in wheel.files else ["the wheel has no py.typed"]
+    faults = [] if "suffice/py.typed" in wheel.files else ["the wheel has no py.typed"]
     if not any(name.endswith(".dist-info/licenses/LICENSE") for name in wheel.files):
-        found.append("the wheel has no LICENSE")
+        faults.append("the wheel has no LICENSE")
     strays = [name for name in wheel.files if not re.match(r"suffice/|suffice-[^/]+\.dist-info/", name)]
-    return [*found, *(f"the wheel would install {name} beside the package" for name in strays)]
+    return [*faults, *(f"the wheel would install {name} beside the package" for name in strays)]
 
 
 def _of_source(source: Distribution, tag: str) -> list[str]:
-    found = [] if "LICENSE" in source.files else ["the source distribution has no LICENSE"]
+    faults = [] if "LICENSE" in source.files else ["the source distribution has no LICENSE"]
     dated = rf"^## \[{re.escape(tag.removeprefix('v'))}\] - \d{{4}}-\d\d-\d\d$"
     if not re.search(dated, source.texts["CHANGELOG.md"], re.MULTILINE):
-        found.append(f"CHANGELOG.md has no heading with a date for {tag}")
-    return found
+        faults.append(f"CHANGELOG.md has no heading with a date for {tag}")
+    return faults
 
 
 def _of_metadata(wheel: Distribution, repository: str) -> list[str]:
@@ -125,16 +125,16 @@ def _of_metadata(wheel: Distribution, repository: str) -> list[str]:
         metadata = Metadata.from_email(wheel.metadata)
     except (ExceptionGroup, InvalidMetadata) as error:
         return [f"the metadata are not valid: {error}"]
-    found = [] if metadata.license_expression else ["the metadata state no licence expression"]
+    faults = [] if metadata.license_expression else ["the metadata state no licence expression"]
     if metadata.description_content_type != "text/markdown" or not metadata.description:
-        found.append("the metadata have no description in Markdown")
+        faults.append("the metadata have no description in Markdown")
     links = metadata.project_urls or {}
     for label in LINKS:
         if label not in links:
-            found.append(f"the metadata have no link {label}: fill in [project.urls] in pyproject.toml")
+            faults.append(f"the metadata have no link {label}: fill in [project.urls] in pyproject.toml")
         elif label != "Documentation" and not f"{links[label]}/".startswith(f"{repository}/"):
-            found.append(f"the link {label} does not lead to {repository}")
-    return found
+            faults.append(f"the link {label} does not lead to {repository}")
+    return faults
 
 
 def main() -> int:
@@ -144,10 +144,10 @@ def main() -> int:
     parser.add_argument("--tag", required=True)
     parser.add_argument("--repository", required=True)
     asked = parser.parse_args()
-    found = problems(asked.directory, tag=asked.tag, repository=asked.repository)
-    for problem in found:
+    faults = problems(asked.directory, tag=asked.tag, repository=asked.repository)
+    for problem in faults:
         sys.stdout.write(f"{problem}\n")
-    return 1 if found else 0
+    return 1 if faults else 0
 
 
 if __name__ == "__main__":

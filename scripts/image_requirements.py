@@ -54,9 +54,9 @@ def _lock(uv: str, stage: str, inputs: list[str]) -> None:
     """Write one file, from what it holds: uv keeps a version that still fits."""
     out = FOLDER / f"requirements-{stage}.txt"
     with tempfile.TemporaryDirectory() as directory:
-        found = Path(directory) / "requirements.txt"
+        resolved = Path(directory) / "requirements.txt"
         if out.exists():
-            found.write_text(out.read_text())
+            resolved.write_text(out.read_text())
         subprocess.run(
             [
                 uv,
@@ -72,12 +72,12 @@ def _lock(uv: str, stage: str, inputs: list[str]) -> None:
                 "--no-annotate",
                 "--no-emit-index-url",
                 "--quiet",
-                f"--output-file={found}",
+                f"--output-file={resolved}",
             ],
             cwd=REPOSITORY,
             check=True,
         )
-        out.write_text(HEAD + _for_linux(found.read_text()))
+        out.write_text(HEAD + _for_linux(resolved.read_text()))
 
 
 def _for_linux(requirements: str) -> str:

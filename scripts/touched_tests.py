@@ -48,36 +48,41 @@ def select(changed: Iterable[str], test_files: Mapping[str, str]) -> Selection:
     """Select tests by the paths of `changed` files, given the text of every Python file of ``tests/``."""
     selected, untested = set(), []
     for path in sorted(changed):
-        found = {test for test in _candidates(path, test_files) if _is_test(test)}
-        selected |= found
-        if path.endswith(".py") and not path.endswith("__init__.py") and not found and path not in test_files:
+        chosen = {test for test in _candidates(path, test_files) if _is_test(test)}
+        selected |= chosen
+        if (
+            path.endswith(".py")
+            and not path.endswith("__init__.py")
+            and not chosen
+            and path not in test_files
+        ):
             untested.append(path)
     always = [test for test in ALWAYS if test.partition("::")[0] not in selected]
     return Selection(tests=(*sorted(selected), *always), untested=tuple(untested))
 
 
 def _candidates(path: str, test_files: Mapping[str, str]) -> Iterable[str]:
-    found: Iterable[str] = ()
+    chosen: Iterable[str] = ()
     match Path(path).parts:
         case ("tests", "support", *_) | ("scripts", _):
-            found = _importers(_module_of(path), test_files)
+            chosen = _importers(_module_of(path), test_files)
         case ("tests", *folders, "conftest.py") if folders:
-            found = _below(["tests", *folders], test_files)
+            chosen = _below(["tests", *folders], test_files)
         case ("tests", *_):
-            found = [path] if path in test_files else []
+            chosen = [path] if path in test_files else []
         case ("src", "suffice", folder, _, *_):
-            found = _below(["tests", folder], test_files)
+            chosen = _below(["tests", folder], test_files)
         case ("src", "suffice", name):
-            found = _named_after(Path(name).stem, test_files)
+            chosen = _named_after(Path(name).stem, test_files)
         case ("pipeline", "math", "engines", "jax_sums.py" | "jax_moments.py"):
-            found = _below(["tests", "pipeline", "ask", "numpyro"], test_files)
+            chosen = _below(["tests", "pipeline", "ask", "numpyro"], test_files)
         case ("docs", *_, name):
-            found = [test for test, text in test_files.items() if name in text]
+            chosen = [test for test, text in test_files.items() if name in text]
         case ("pipeline" | "storage" as top, *folders, name) if folders:
-            found = _innermost(top, folders, name, test_files)
+            chosen = _innermost(top, folders, name, test_files)
         case ("flows" | "benchmarks" | "studies" as top, *_):
-            found = _below(["tests", top], test_files)
-    return found
+            chosen = _below(["tests", top], test_files)
+    return chosen
 
 
 def _is_test(path: str) -> bool:
@@ -111,15 +116,15 @@ def _named_after(stem: str, test_files: Mapping[str, str]) -> list[str]:
 
 def _importers(module: str, test_files: Mapping[str, str]) -> set[str]:
     """Return what imports a module that tests share, itself or by way of another one."""
-    found: set[str] = set()
+    chosen: set[str] = set()
     waiting = [module]
     while waiting:
         package, _, name = waiting.pop().rpartition(".")
         says_so = re.compile(rf"{package}\.{name}\b|from {package} import .*\b{name}\b")
-        importers = {path for path, text in test_files.items() if says_so.search(text)} - found
-        found |= importers
+        importers = {path for path, text in test_files.items() if says_so.search(text)} - chosen
+        chosen |= importers
         waiting += [_module_of(path) for path in importers if path.startswith("tests/support/")]
-    return found
+    return chosen
 
 
 def start_of_changes(named: str | None, exists: Callable[[str], bool]) -> str:

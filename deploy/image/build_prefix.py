@@ -162,7 +162,9 @@ def forget_addresses(prefix: Path) -> None:
     """Put zeros for addresses in memory: numba keeps a listing of what it compiled, which names them."""
     for path in prefix.rglob("*.nbc"):
         content = path.read_bytes()
-        path.write_bytes(re.sub(rb"(?<= at 0x)[0-9a-f]+(?=>)", lambda found: b"0" * len(found[0]), content))
+        path.write_bytes(
+            re.sub(rb"(?<= at 0x)[0-9a-f]+(?=>)", lambda address: b"0" * len(address[0]), content)
+        )
 
 
 def run(*command: str | Path, environment: dict[str, str] | None = None) -> None:

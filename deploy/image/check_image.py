@@ -120,9 +120,9 @@ def main() -> None:
     """Print the findings."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("root", type=Path)
-    found = list(findings(parser.parse_args().root))
-    print("\n".join(found) if found else "nothing that must not be there")
-    sys.exit(bool(found))
+    faults = list(findings(parser.parse_args().root))
+    print("\n".join(faults) if faults else "nothing that must not be there")
+    sys.exit(bool(faults))
 
 
 if __name__ == "__main__":

@@ -130,8 +130,8 @@ def rewrite_record(record: Path, stripped: set[Path]) -> None:
             continue
         if path.resolve() in stripped:
             content = path.read_bytes()
-            found = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
-            writer.writerow([name, f"sha256={found}", len(content)])
+            checksum = base64.urlsafe_b64encode(hashlib.sha256(content).checksum()).rstrip(b"=").decode()
+            writer.writerow([name, f"sha256={checksum}", len(content)])
         else:
             writer.writerow([name, digest, size])
     record.write_text(out.getvalue())

@@ -114,18 +114,18 @@ def release(
     folder = store / plan.name / window / release_id
     folder.mkdir(parents=True)
     files = []
-    for one in plan.statistics:
-        family, entry = FAMILIES[one.family], spec.statistics[one.name]
+    for statistic in plan.statistics:
+        family, entry = FAMILIES[statistic.family], spec.statistics[statistic.name]
         simulate: Any = family.simulate
-        sums = simulate(entry, truth[one.name], sizes, rng).clipped
-        totals = family.totals(entry, one.design, sums)
-        noise = discrete_laplace(one.scale, totals.shape, rng)
-        data = encode_statistic(one, totals + noise.astype(object))
-        path = f"{one.name}.parquet"
+        sums = simulate(entry, truth[statistic.name], sizes, rng).clipped
+        totals = family.totals(entry, statistic.design, sums)
+        noise = discrete_laplace(statistic.scale, totals.shape, rng)
+        data = encode_statistic(statistic, totals + noise.astype(object))
+        path = f"{statistic.name}.parquet"
         (folder / path).write_bytes(data)
         files.append(
             DataFile(
-                statistic=one.name,
+                statistic=statistic.name,
                 path=path,
                 size=len(data),
                 sha256=hashlib.sha256(data).hexdigest(),

@@ -138,12 +138,12 @@ def split_attributes(
     _app: Sphinx, _what: str, _name: str, _object: object, _options: object, lines: list[str]
 ) -> None:
     """Give each of several attributes that a docstring describes at once an entry, as parameters have."""
-    found: list[str] = []
+    listed: list[str] = []
     several: tuple[str, ...] = ()
     field: list[str] = []
     for line in [*lines, ""]:
         if not line.startswith(" "):
-            found += [part.replace("NAMES", name, 1) for name in several for part in field]
+            listed += [part.replace("NAMES", name, 1) for name in several for part in field]
             several, field = (), []
         if begun := re.match(r":(ivar|vartype) (\w+(?:, \w+)+):", line):
             several = tuple(begun[2].split(", "))
@@ -151,8 +151,8 @@ def split_attributes(
         elif several:
             field.append(line)
         else:
-            found.append(line)
-    lines[:] = found
+            listed.append(line)
+    lines[:] = listed
 
 
 def setup(app: Sphinx) -> None:

@@ -22,7 +22,7 @@ NOT_ENCRYPTED = (
     "`suffice cluster certificates DIR` makes them, in SUFFICE_CLUSTER_CERTIFICATES=DIR"
 )
 CONNECT_SECONDS = 30
-_UNREACHABLE = "the cluster cannot be reached, or its certificates do not match this client's"
+_UNREACHABLE = "the cluster at {} cannot be reached, or its certificates do not match this client's"
 _IN_THIS_PROCESS = "the client's cluster is threads of this process: say threads instead"
 _NO_HOOK = "--cluster {}: a module cannot be imported here: install it, or set PYTHONPATH"
 _HOOK_FAILED = "--cluster {}: the function ended in {}, whose text is withheld: call it by itself to see it"
@@ -71,7 +71,8 @@ def _connected(distributed: Any, address: str, scheme: str, tls: dict[str, str])
     except Exception:  # noqa: BLE001 - wrong certificates alone raise four types
         with suppress(Exception):
             client.close()
-        raise ClusterError(_UNREACHABLE) from None
+        where = f"{scheme}://{urlsplit(address).netloc}"  # what stands behind it is not repeated
+        raise ClusterError(_UNREACHABLE.format(where)) from None
     with client:
         yield client
 

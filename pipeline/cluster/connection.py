@@ -51,7 +51,7 @@ _NOT_STARTED = (
     "the local processes could not be started; a script that uses them must do its work under "
     "if __name__ == '__main__'"
 )
-_NO_WORKER = "the cluster has no worker: start one, then run again"
+_NO_WORKER = "the cluster at {} has no worker: start one, then run again"
 _STRANGERS = "the cluster's workers cannot run this suffice: install suffice[pipeline] {} on each of them"
 LOST = "the connection was lost, or the cluster dropped the run: check the cluster's logs, then run again"
 _WORKERS_DIED = (
@@ -250,7 +250,7 @@ class DistributedCluster:
                 if self._answered(lambda: workers.threads(self.client)):
                     last_seen = time.monotonic()
                 elif time.monotonic() - last_seen > _WITHOUT_WORKERS_SECONDS:
-                    raise ClusterError(_NO_WORKER) from None
+                    raise ClusterError(_NO_WORKER.format(client_address(self.client))) from None
                 if stalls is not None:
                     self._replace_stalled(stalls)
             except CancelledError:  # a client that loses its scheduler cancels what it waits for
@@ -461,7 +461,7 @@ def _refuse_unfit(client: Any, here: str) -> int:
     try:
         client.wait_for_workers(1, timeout=clients.CONNECT_SECONDS)
     except (OSError, TimeoutError):
-        raise ClusterError(_NO_WORKER) from None
+        raise ClusterError(_NO_WORKER.format(client_address(client))) from None
     texts = {
         workers.Objection.OPEN_LINK: NOT_ENCRYPTED,
         workers.Objection.MAY_SPILL: MAY_SPILL,

@@ -31,7 +31,6 @@ LARGEST_ABOUT = 256 * 2**10
 LONGEST_LABEL, LONGEST_UNIT, LONGEST_LINE, LONGEST_DESCRIPTION = 100, 40, 300, 2000
 """In characters."""
 MOST_DIGITS = 12
-_ADDRESS = re.compile(r"https://[\w.~:/?#@!$&()*+,;=%\[\]-]+", re.ASCII)
 _BRACKETS = re.compile(r"\[(.+)\]")
 _JOINERS = "\u200c\u200d"
 _POWERS = {"mean": "", "scale": "", "variance": "\N{SUPERSCRIPT TWO}"}

@@ -30,7 +30,7 @@ from suffice.pipeline.terms.declaration.domains import (
 from suffice.pipeline.terms.declaration.row_rules import is_rule, unit_misfit, window_misfit
 from suffice.pipeline.terms.declaration.unit_aggregates import UnitAggregate
 from suffice.pipeline.terms.statistics.measure import N_SIDES, columns_of
-from suffice.pipeline.terms.statistics.statistic_plan import grid_values
+from suffice.pipeline.terms.statistics.sample_plan import grid_values
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from typing import TYPE_CHECKING
 
 from suffice.errors import SpecError
@@ -26,15 +27,9 @@ from suffice.pipeline.terms.statistics.exponential_draws import (
 )
 from suffice.pipeline.terms.statistics.measure import columns_of
 from suffice.pipeline.terms.statistics.noise_scale import noise_scale
+from suffice.pipeline.terms.statistics.sample_plan import SamplePlan, grid_points
 from suffice.pipeline.terms.statistics.sensitivity import Design, NeighboringRelation, cone_records
-from suffice.pipeline.terms.statistics.statistic_plan import (
-    DECIMAL,
-    INT64,
-    NOISE_REACH,
-    SamplePlan,
-    StatisticPlan,
-    grid_points,
-)
+from suffice.pipeline.terms.statistics.statistic_plan import DECIMAL, INT64, NOISE_REACH, StatisticPlan
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -43,11 +38,10 @@ if TYPE_CHECKING:
     from suffice.pipeline.terms.declaration.contribution import Contribution
     from suffice.pipeline.terms.declaration.fields import SampleEntry, StatisticSpec
     from suffice.pipeline.terms.declaration.privacy_loss import PrivacyLoss
-    from suffice.pipeline.terms.statistics.cone_noise import ConeNoise
     from suffice.pipeline.terms.statistics.histogram_bins import HistogramBins
     from suffice.pipeline.terms.statistics.measure import Measure
+    from suffice.pipeline.terms.statistics.sample_plan import ScoreTables
     from suffice.pipeline.terms.statistics.sensitivity import Block
-    from suffice.pipeline.terms.statistics.statistic_plan import ScoreTables
 
 OF_KEPT_ROWS = "of rows kept"
 """How the sentence begins of a statistic of so many rows of each unit, and of no other."""
@@ -272,28 +266,45 @@ def _compile_statistic(
         n_cells=cell_count(terms.groups_of(entry)),
         n_is_public=block.design is Design.MINIMAL,
     )
+    plan = partial(
+        StatisticPlan,
+        name=name,
+        family=entry.family,
+        columns=columns_of(measure_of(entry)),
+        groups=dict(terms.groups_of(entry)),
+        states_groups=entry.groups is not None,
+        design=block.design,
+        loss=loss,
+        parameters=family.parameters(entry),
+        contribution=contribution,
+        rows_of=_sentence(terms, entry),
+    )
     if sample is not None:
-        return StatisticPlan(
-            name=name,
-            family=entry.family,
-            columns=columns_of(measure_of(entry)),
-            groups=dict(terms.groups_of(entry)),
-            states_groups=entry.groups is not None,
-            design=block.design,
+        return plan(
             components=(),
-            loss=loss,
             l1_sensitivity=0,
             scale=0.0,
             partition_total=None,
             value_type=INT64,
             quantities=(),
-            parameters=family.parameters(entry),
-            contribution=contribution,
-            rows_of=_sentence(terms, entry),
             sample=sample,
         )
+    position = f"statistics.{name}"
     if block.cone is not None:
-        return _compile_on_cone(terms, name, entry, loss, block, block.cone)
+        if loss.rho is not None:
+            raise SpecError(f"{position}.noise", "noise on a cone is of epsilon, and not of rho")
+        # proof: cone-units
+        records = cone_records(terms.privacy.neighboring, kept_rows)
+        cone = replace(block.cone, rate=loss.amount / records)  # exact: nothing is rounded
+        return plan(
+            components=block.components,
+            l1_sensitivity=0,
+            scale=0.0,
+            partition_total=None,
+            value_type=_value_type(terms, block, cone.reach, position),
+            quantities=block.quantities,
+            cone=cone,
+        )
     l1_sensitivity = block.l1_sensitivity(terms.privacy.neighboring, kept_rows)
     l2_squared = None
     if loss.rho is not None:
@@ -301,7 +312,6 @@ def _compile_statistic(
         in_cell = None if contribution is None else contribution.rows_in_cell
         l2_squared = block.l2_squared(terms.privacy.neighboring, kept_rows, in_cell)
     scale = noise_scale(loss, l1_sensitivity=l1_sensitivity, l2_squared=l2_squared)
-    position = f"statistics.{name}"
     if getattr(entry, "moment_weight", None) is not None and block.moment_weight is None:
         rule = "it weights moments beside a public number of records, but that number is private here"
         raise SpecError(f"{position}.moment_weight", rule, "leave it out")
@@ -311,71 +321,24 @@ def _compile_statistic(
             f"its noise scale {scale:.3g} is above 2^55, where noise of 64 bits would be cut off too often",
             "give it more epsilon or a greater share, fewer lattice_bits or a lower upper bound",
         )
-    reach = block.largest_value * terms.max_total_rows + NOISE_REACH * Fraction(scale)
-    if reach >= 10**38:
-        raise SpecError(
-            position, "its totals could need more than 38 digits", "lower max_total_rows or lattice_bits"
-        )
-    return StatisticPlan(
-        name=name,
-        family=entry.family,
-        columns=columns_of(measure_of(entry)),
-        groups=dict(terms.groups_of(entry)),
-        states_groups=entry.groups is not None,
-        design=block.design,
+    return plan(
         components=block.components,
-        loss=loss,
         l1_sensitivity=l1_sensitivity,
         l2_squared=l2_squared,
         scale=scale,
         partition_total=block.partition_total,
-        value_type=INT64 if reach < 2**63 else DECIMAL,
+        value_type=_value_type(terms, block, NOISE_REACH * Fraction(scale), position),
         quantities=block.quantities,
-        parameters=family.parameters(entry),
         moment_weight=block.moment_weight,
         within_unit=block.within_unit,
         counted=block.counted,
-        contribution=contribution,
-        rows_of=_sentence(terms, entry),
     )
 
 
-def _compile_on_cone(
-    terms: Terms,
-    name: str,
-    entry: StatisticSpec,
-    loss: PrivacyLoss,
-    block: Block,
-    at_rate_1: ConeNoise,
-) -> StatisticPlan:
-    """Return the plan of a statistic with noise on a cone: its rate is exact, and nothing is rounded."""
-    contribution = terms.contribution_to(entry)
-    position = f"statistics.{name}"
-    if loss.rho is not None:
-        raise SpecError(f"{position}.noise", "noise on a cone is of epsilon, and not of rho")
-    # proof: cone-units
-    records = cone_records(terms.privacy.neighboring, 1 if contribution is None else contribution.rows)
-    noise = replace(at_rate_1, rate=loss.amount / records)
-    reach = block.largest_value * terms.max_total_rows + noise.reach
+def _value_type(terms: Terms, block: Block, reach_of_noise: Fraction | int, position: str) -> str:
+    """Return the type that totals and noise fit into."""
+    reach = block.largest_value * terms.max_total_rows + reach_of_noise
     if reach >= 10**38:
         way_out = "lower max_total_rows or lattice_bits, or give it more epsilon"
         raise SpecError(position, "its totals could need more than 38 digits", way_out)
-    return StatisticPlan(
-        name=name,
-        family=entry.family,
-        columns=columns_of(measure_of(entry)),
-        groups=dict(terms.groups_of(entry)),
-        states_groups=entry.groups is not None,
-        design=block.design,
-        components=block.components,
-        loss=loss,
-        l1_sensitivity=0,
-        scale=0.0,
-        partition_total=None,
-        value_type=INT64 if reach < 2**63 else DECIMAL,
-        quantities=block.quantities,
-        parameters=FAMILIES[entry.family].parameters(entry),
-        contribution=contribution,
-        rows_of=_sentence(terms, entry),
-        cone=noise,
-    )
+    return INT64 if reach < 2**63 else DECIMAL

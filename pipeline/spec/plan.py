@@ -29,9 +29,9 @@ from suffice.pipeline.terms.released.table import card, html_table, markup
 from suffice.pipeline.terms.statistics.bins_in_words import bins_line
 from suffice.pipeline.terms.statistics.drawn_quantile import QuantilePlan, quantile_line
 from suffice.pipeline.terms.statistics.measure import columns_of
+from suffice.pipeline.terms.statistics.sample_plan import SamplePlan
 from suffice.pipeline.terms.statistics.sensitivity import Design, NeighboringRelation
 from suffice.pipeline.terms.statistics.statistic_plan import (
-    SamplePlan,
     StatisticPlan,
     long_draws,
     quantity_rows,

@@ -67,7 +67,8 @@ from suffice.storage.operations.audits import AuditDocument
 from suffice.storage.operations.disclosure import Disclosure
 from suffice.storage.operations.reconciliation import Adoption, Reconciliation
 from suffice.storage.operations.recovery import Report
-from suffice.storage.operations.verify_store import StoreVerification, Verification
+from suffice.storage.operations.verify_release import Verification
+from suffice.storage.operations.verify_store import StoreVerification
 from suffice.storage.operations.withdrawing import RestingRelease, WithdrawnRelease
 from suffice.storage.operations.witness import Witness
 from suffice.storage.publications.publication import PublishedEntry

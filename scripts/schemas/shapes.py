@@ -105,7 +105,7 @@ def _written_whole(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
     kept = {
-        key: {name: _written_whole(one) for name, one in entry.items()}
+        key: {name: _written_whole(whole) for name, whole in entry.items()}
         if key in _NAMES
         else _written_whole(entry)
         for key, entry in value.items()
@@ -122,15 +122,15 @@ def _written_whole(value: Any) -> Any:
 
 def whole(schema: Schema) -> Schema:
     """Return a schema with the definitions that it refers to."""
-    own = schema.get("$defs", {})
-    found: Schema = {}
+    defined = schema.get("$defs", {})
+    added: Schema = {}
 
     def follow(value: object) -> None:
         if isinstance(value, dict):
             name = str(value.get("$ref", "")).removeprefix("#/$defs/")
-            if name in DEFINITIONS and name not in own and name not in found:
-                found[name] = DEFINITIONS[name]
-                follow(found[name])
+            if name in DEFINITIONS and name not in defined and name not in added:
+                added[name] = DEFINITIONS[name]
+                follow(added[name])
             for entry in value.values():
                 follow(entry)
         elif isinstance(value, list):
@@ -138,5 +138,5 @@ def whole(schema: Schema) -> Schema:
                 follow(entry)
 
     follow(schema)
-    definitions = {**own, **dict(sorted(found.items()))}
+    definitions = {**defined, **dict(sorted(added.items()))}
     return {**schema, "$defs": definitions} if definitions else schema

@@ -271,8 +271,8 @@ def spec_schema() -> Schema:
 
 
 def _of(model: Any) -> Schema:
-    found: Schema = _plain(model.model_json_schema(schema_generator=_Generator))
-    return found
+    schema: Schema = _plain(model.model_json_schema(schema_generator=_Generator))
+    return schema
 
 
 def _plain(value: Any) -> Any:

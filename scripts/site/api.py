@@ -145,11 +145,11 @@ def entry(name: str) -> str:
 
 def errors_page() -> str:
     """Return the page of errors: every class of ``suffice.errors`` in the order of its file."""
-    found = [
+    names = [
         name
         for name, value in vars(errors).items()
         if inspect.isclass(value) and value.__module__ == errors.__name__ and not name.startswith("_")
     ]
-    listed = "\n".join(f".. autoexception:: suffice.errors.{name}\n   :show-inheritance:\n" for name in found)
+    listed = "\n".join(f".. autoexception:: suffice.errors.{name}\n   :show-inheritance:\n" for name in names)
     words = "Every error is a ``SufficeError``. Its message states the rule, the place and the way out."
     return "\n".join([*title("Errors"), words, "", listed])

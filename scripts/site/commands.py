@@ -49,9 +49,9 @@ def page(name: str, command: Command) -> Iterator[str]:
         yield from (words(command), "", *synopsis(f"suffice {name}", command), *table(command))
         return
     yield from (words(command), "")
-    for second, one in inner.items():
+    for second, inside in inner.items():
         full = f"suffice {name} {second}"
-        yield from (f"## {full}", "", words(one), "", *synopsis(full, one), *table(one))
+        yield from (f"## {full}", "", words(inside), "", *synopsis(full, inside), *table(inside))
 
 
 def words(command: Command) -> str:
@@ -68,8 +68,8 @@ def escaped(text: str) -> str:
 
 def synopsis(full: str, command: Command) -> list[str]:
     """Return how a command is called."""
-    arguments = [stated(one) for one in command.params if one.param_type_name == "argument"]
-    options = ["[OPTIONS]"] if any(one.param_type_name == "option" for one in command.params) else []
+    arguments = [stated(each) for each in command.params if each.param_type_name == "argument"]
+    options = ["[OPTIONS]"] if any(each.param_type_name == "option" for each in command.params) else []
     return ["```text", " ".join([full, *options, *arguments]), "```", ""]
 
 
@@ -83,12 +83,12 @@ def stated(parameter: Command) -> str:
 def table(command: Command) -> Iterator[str]:
     """Yield the table of a command's arguments and options."""
     yield from ("| | what it states | default | variable |", "|---|---|---|---|")
-    for one in command.params:
-        if getattr(one, "hidden", False):
+    for parameter in command.params:
+        if getattr(parameter, "hidden", False):
             continue
         yield (
-            f"| {spelled(one)} | {escaped(one.help or '')} | {default(one)} | "
-            f"{f'`{one.envvar}`' if getattr(one, 'envvar', None) else ''} |"
+            f"| {spelled(parameter)} | {escaped(parameter.help or '')} | {default(parameter)} | "
+            f"{f'`{parameter.envvar}`' if getattr(parameter, 'envvar', None) else ''} |"
         )
     yield ""
 

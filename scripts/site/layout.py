@@ -28,11 +28,11 @@ NO_PAGES = ("docs/decisions", "docs/papers.md")
 
 def pages(repository: Path = REPOSITORY) -> list[Path]:
     """Return every page and notebook of the site, as paths within the repository."""
-    found = set(repository.glob("*.md"))
+    paths = set(repository.glob("*.md"))
     for folder in FOLDERS:
         for pattern in ("*.md", "*.ipynb"):
-            found.update((repository / folder).rglob(pattern))
-    inside = (path.relative_to(repository) for path in found)
+            paths.update((repository / folder).rglob(pattern))
+    inside = (path.relative_to(repository) for path in paths)
     return sorted(path for path in inside if not LEFT_OUT.intersection(path.parts) and not left_out(path))
 
 

@@ -23,14 +23,14 @@ REDIRECT = """<!doctype html>
 
 def versions(site: Path) -> list[str]:
     """Return the versions that a site holds, the newest first."""
-    found = []
+    numbers = []
     for folder in site.iterdir():
         if (folder / FRONT).is_file():
             try:
-                found.append(Version(folder.name))
+                numbers.append(Version(folder.name))
             except InvalidVersion:
                 continue
-    return [str(version) for version in sorted(found, reverse=True)]
+    return [str(version) for version in sorted(numbers, reverse=True)]
 
 
 def write_versions(site: Path) -> list[str]:
@@ -38,8 +38,8 @@ def write_versions(site: Path) -> list[str]:
 
     The list is a script, as pages opened from a disk may read no JSON.
     """
-    found = versions(site)
-    (site / "versions.js").write_text(f"window.sufficeVersions = {json.dumps(found)};\n", encoding="utf-8")
-    entry = REDIRECT.format(to=f"{found[0]}/{FRONT}", version=found[0])
+    listed = versions(site)
+    (site / "versions.js").write_text(f"window.sufficeVersions = {json.dumps(listed)};\n", encoding="utf-8")
+    entry = REDIRECT.format(to=f"{listed[0]}/{FRONT}", version=listed[0])
     (site / "index.html").write_text(entry, encoding="utf-8")
-    return found
+    return listed

@@ -72,25 +72,25 @@ def _cells(groups: Mapping[str, Sequence[str | int]]) -> list[dict[str, str | in
 
 
 def _case(release: Release, statistic: str, prior: str, where: dict[str, str | int]) -> dict[str, Any]:
-    found = release.posterior(statistic, prior=prior, where=where, clipping="ignored").conflict
-    judged = [place for place, of_n in enumerate(found.of_n.tolist()) if not of_n]
-    tails = found.tails[0, judged].tolist()
+    conflict = release.posterior(statistic, prior=prior, where=where, clipping="ignored").conflict
+    judged = [place for place, of_n in enumerate(conflict.of_n.tolist()) if not of_n]
+    tails = conflict.tails[0, judged].tolist()
     return {
         "statistic": statistic,
         "prior": prior,
         "where": where,
-        "quantities": [found.quantities[place] for place in judged],
+        "quantities": [conflict.quantities[place] for place in judged],
         "tails": [tail if tail < PLAIN else None for tail in tails],
-        "is_said": found.is_said[0, judged].tolist(),
+        "is_said": conflict.is_said[0, judged].tolist(),
     }
 
 
 def _together(release: Release, statistic: str, prior: str) -> dict[str, Any]:
-    found = release.posterior(statistic, prior=prior, clipping="ignored").conflict
+    conflict = release.posterior(statistic, prior=prior, clipping="ignored").conflict
     return {
         "statistic": statistic,
         "prior": prior,
-        "alternative": found.alternative,
-        "log_bayes_factor": float(found.log_bayes_factors.sum()),
-        "is_against_all": found.is_against_all,
+        "alternative": conflict.alternative,
+        "log_bayes_factor": float(conflict.log_bayes_factors.sum()),
+        "is_against_all": conflict.is_against_all,
     }

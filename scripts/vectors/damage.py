@@ -88,8 +88,8 @@ def with_file(made: MadeRelease, statistic: str, data: bytes) -> Files:
 
 def statistic_of(content: Content, name: str) -> Content:
     """Return a statistic's entry in a manifest."""
-    (found,) = (entry for entry in content["statistics"] if entry["name"] == name)
-    return found  # type: ignore[no-any-return]
+    (statistic,) = (entry for entry in content["statistics"] if entry["name"] == name)
+    return statistic  # type: ignore[no-any-return]
 
 
 def nullable_field(field: pa.Field, *, nullable: bool) -> pa.Field:

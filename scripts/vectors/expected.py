@@ -46,7 +46,7 @@ def expected_document(release: Release, asked: tuple[Asked, ...]) -> dict[str, A
             for name, statistic in release.statistics.items()
         },
         "samples": {name: sample.table() for name, sample in release.sampled.items()},
-        "posteriors": [posterior_document(release, one) for one in asked],
+        "posteriors": [posterior_document(release, question) for question in asked],
         **({"trees": trees} if (trees := [tree_document(release, name) for name in release.trees]) else {}),
     }
 
@@ -85,7 +85,7 @@ def posterior_document(release: Release, asked: Asked) -> dict[str, Any]:
         "cells": [
             {
                 **{column: keys[cell] for column, keys in posterior.groups.items()},
-                "parameters": {name: _stated(found[cell]) for name, found in marginals.items()},
+                "parameters": {name: _stated(laws[cell]) for name, laws in marginals.items()},
             }
             for cell in range(posterior.n_groups)
         ],
@@ -116,14 +116,14 @@ def _marginals(
             return {names[0]: conjugate}, exact
     means_alone = posterior.method == PLUG_IN
     levels = () if means_alone else LEVELS
-    found: dict[str, list[Any]] = {}
+    documents: dict[str, list[Any]] = {}
     for name in names:
         mean, sd = posterior.mean(name), posterior.sd(name)
         ends = [posterior.quantile(name, level, rng=1) for level in levels]
-        found[name] = [
+        documents[name] = [
             _nested(mean[cell], sd[cell], [end[cell] for end in ends]) for cell in range(posterior.n_groups)
         ]
-    return found, exact if means_alone else {"sds": OF_ENGINE}
+    return documents, exact if means_alone else {"sds": OF_ENGINE}
 
 
 def _nested(mean: Any, sd: Any, ends: list[Any]) -> Any:
@@ -132,13 +132,13 @@ def _nested(mean: Any, sd: Any, ends: list[Any]) -> Any:
     return Marginal(float(mean), float(sd), tuple(map(float, ends)))
 
 
-def _stated(found: Any) -> Any:
-    if isinstance(found, list):
-        return [_stated(entry) for entry in found]
+def _stated(marginal: Any) -> Any:
+    if isinstance(marginal, list):
+        return [_stated(entry) for entry in marginal]
     return {
-        "mean": _rounded(found.mean),
-        "sd": _rounded(found.sd),
-        **({"quantiles": [_rounded(end) for end in found.quantiles]} if found.quantiles else {}),
+        "mean": _rounded(marginal.mean),
+        "sd": _rounded(marginal.sd),
+        **({"quantiles": [_rounded(end) for end in marginal.quantiles]} if marginal.quantiles else {}),
     }
 
 

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 def write_hostile(root: Path, made: dict[str, MadeRelease], signer: Signer) -> None:
     """Write every hostile vector, and ``hostile.json``."""
-    found = [
+    hostile = [
         *_damaged(made["one-cell"]),
         *_text_of_manifests(made["one-cell"]),
         *_fields(made["first-families"], made["window"], made["amendment"]),
@@ -60,12 +60,12 @@ def write_hostile(root: Path, made: dict[str, MadeRelease], signer: Signer) -> N
         *_no_releases(made["one-cell"], signer),
     ]
     index = []
-    for one in found:
-        directory = root / "hostile" / one.name
+    for release in hostile:
+        directory = root / "hostile" / release.name
         directory.mkdir(parents=True)
-        for name, data in one.files.items():
+        for name, data in release.files.items():
             (directory / name).write_bytes(data)
-        index.append({field: getattr(one, field) for field in ("name", "reason", "check", "refused_by")})
+        index.append({field: getattr(release, field) for field in ("name", "reason", "check", "refused_by")})
     (root / "hostile.json").write_bytes(written({"hostile": index}))
 
 
@@ -167,7 +167,7 @@ def _fields(made: MadeRelease, window: MadeRelease, amendment: MadeRelease) -> l
         content["plan_hash"] = hashlib.sha256(encoded(content["plan"])).hexdigest()
 
     def coefficients(content: Content) -> None:
-        quantity = next(one for one in statistic_of(content, name)["quantities"] if one["name"] == "total")
+        quantity = next(each for each in statistic_of(content, name)["quantities"] if each["name"] == "total")
         quantity["coefficients"] = {"true": "2"}
 
     def removed(content: Content) -> None:
@@ -206,7 +206,7 @@ def _fields(made: MadeRelease, window: MadeRelease, amendment: MadeRelease) -> l
         "dataset": ("plan", "another data set", put("dataset", "others"), RECOMPUTATION),
         "keys": ("plan", "keys of a group that the plan lacks", _other_keys, RECOMPUTATION),
     }  # fmt: skip
-    found = [
+    hostile = [
         Hostile(
             name=f"manifest-{key}",
             reason=reason,
@@ -226,7 +226,7 @@ def _fields(made: MadeRelease, window: MadeRelease, amendment: MadeRelease) -> l
         ),
     }
     return [
-        *found,
+        *hostile,
         *(
             Hostile(name=key, reason=reason, check="window", files=with_manifest(of, change))
             for key, (reason, of, change) in of_window.items()

@@ -88,7 +88,7 @@ def hostile_files(made: MadeRelease, saturated: MadeRelease) -> list[Hostile]:
         "cut-off": ("its second half is missing", data[: len(data) // 2]),
         "empty": ("it is empty", b""),
     }  # fmt: skip
-    found = [
+    hostile = [
         Hostile(
             name=f"parquet-{key}",
             reason=reason,
@@ -100,7 +100,7 @@ def hostile_files(made: MadeRelease, saturated: MadeRelease) -> list[Hostile]:
     wide = saturated.files["delay.parquet"]
     lowest = (1 - 10**38).to_bytes(16, "big", signed=True)
     beyond = wide.replace(lowest, (-(10**38)).to_bytes(16, "big", signed=True), 1)
-    found.append(
+    hostile.append(
         Hostile(
             name="parquet-beyond-38-digits",
             reason="a value has 39 digits: it lies beyond the end of its type",
@@ -108,4 +108,4 @@ def hostile_files(made: MadeRelease, saturated: MadeRelease) -> list[Hostile]:
             files=with_file(saturated, "delay", beyond),
         )
     )
-    return found
+    return hostile

@@ -59,8 +59,8 @@ def sum_marginals(statistic: NoisyStatistic, prior: Any, n_prior: str | None) ->
     components = prior.components if isinstance(prior, Mixture) else (prior,)
     shares = np.array(prior.weights if isinstance(prior, Mixture) else (1.0,))
     limits = None if family.limits is None else family.limits(statistic.plan.parameters)
-    latent = [family.latent(statistic, one, n_prior_of(statistic, n_prior)) for one in components]
-    found = []
+    latent = [family.latent(statistic, component, n_prior_of(statistic, n_prior)) for component in components]
+    parts = []
     for cell in range(len(statistic.values)):
         laws, weights = [], []
         for (sums, update), share in zip(latent, shares / shares.sum(), strict=True):
@@ -70,8 +70,8 @@ def sum_marginals(statistic: NoisyStatistic, prior: Any, n_prior: str | None) ->
         log_weight = np.concatenate(weights)
         weight = np.exp(log_weight - log_weight.max())
         kept = np.flatnonzero(weight > np.exp(-_NATS))
-        found.append(_within(_joined(laws).at(kept), weight[kept], limits))
-    return found
+        parts.append(_within(_joined(laws).at(kept), weight[kept], limits))
+    return parts
 
 
 def _within(law: Any, weight: Floats, limits: tuple[float, float] | None) -> Marginal:
@@ -160,7 +160,7 @@ def category_marginals(statistic: NoisyStatistic, prior: Any, n_prior: str | Non
     believed = n_prior_of(statistic, n_prior)
     scale = statistic.plan.scale
     reach = int(_NATS * scale) + 2
-    found = []
+    cells = []
     for row in statistic.values:
         noisy = np.array([float(value) for value in row])
         counts = np.arange(max(0, int(noisy.max())) + 2 * reach, dtype=np.float64)
@@ -183,15 +183,15 @@ def category_marginals(statistic: NoisyStatistic, prior: Any, n_prior: str | Non
             n = counts[:, None] + np.arange(len(others))[None, :]
             of_n = believed.log_prob(n) + special.gammaln(n + 1) - special.gammaln(n + concentration.sum())
             joint = joint * np.exp(of_n - of_n.max())
-            own = np.broadcast_to(counts[:, None], joint.shape).ravel()
+            counted = np.broadcast_to(counts[:, None], joint.shape).ravel()
             keep = joint.ravel() > joint.max() * np.exp(-_NATS)
             law = BetaDistribution(
-                concentration1=concentration[category] + own[keep],
-                concentration0=concentration.sum() - concentration[category] + (n.ravel() - own)[keep],
+                concentration1=concentration[category] + counted[keep],
+                concentration0=concentration.sum() - concentration[category] + (n.ravel() - counted)[keep],
             )
             cell.append(_mixture(law, joint.ravel()[keep]))
-        found.append(cell)
-    return found
+        cells.append(cell)
+    return cells
 
 
 def conjugate_marginals(distribution: Any, parameter: str, n_cells: int) -> list[Marginal]:

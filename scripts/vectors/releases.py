@@ -103,7 +103,9 @@ def known_document(made: MadeRelease) -> dict[str, Any]:
     """
 
     def texts(values: Values) -> dict[str, list[list[str]]]:
-        return {name: [[str(one) for one in row] for row in rows.tolist()] for name, rows in values.items()}
+        return {
+            name: [[str(number) for number in row] for row in rows.tolist()] for name, rows in values.items()
+        }
 
     return {"totals": texts(made.totals), "noise": texts(made.noise), "values": texts(made.values)}
 
@@ -125,46 +127,53 @@ def _make(
     pin = sources.pin(spec)
     sums = to_python(exact_sums(chunk_job(spec, vector.window), sources.splits(pin), cluster).open_totals())
     totals = {
-        one.name: np.asarray(
-            totals_of(FAMILIES[one.family], spec.statistics[one.name], one, sums[one.name])
-            if one.sample is None
-            else records_and_totals(one, spec.statistics[one.name], sums[one.name]),
+        statistic.name: np.asarray(
+            totals_of(
+                FAMILIES[statistic.family], spec.statistics[statistic.name], statistic, sums[statistic.name]
+            )
+            if statistic.sample is None
+            else records_and_totals(statistic, spec.statistics[statistic.name], sums[statistic.name]),
             dtype=object,
         )
-        for one in plan.statistics
+        for statistic in plan.statistics
     }
     draw = random.Random(number)  # noqa: S311 - known noise of a test vector
     stretch = {"drawn": 1.0, "large": 3.0}[vector.noise]
     noise, values = {}, {}
-    for one in plan.statistics:
-        if one.sample is not None:
-            values[one.name] = drawn_points(one, spec.statistics[one.name], totals[one.name], draw)
+    for statistic in plan.statistics:
+        if statistic.sample is not None:
+            values[statistic.name] = drawn_points(
+                statistic, spec.statistics[statistic.name], totals[statistic.name], draw
+            )
             continue
         drawn = np.array(
             [
-                [_laplace(stretch * one.scale, draw) for _ in row]
-                if one.cone is None
-                else on_cone(one.cone, draw)
-                for row in totals[one.name]
+                [_laplace(stretch * statistic.scale, draw) for _ in row]
+                if statistic.cone is None
+                else on_cone(statistic.cone, draw)
+                for row in totals[statistic.name]
             ],
             dtype=object,
         )
-        lowest, highest = one.value_limits
+        lowest, highest = statistic.value_limits
         if vector.ends:
             drawn[0] = [2 * highest if column % 2 else 2 * lowest for column in range(drawn.shape[1])]
-        noise[one.name] = drawn
-        values[one.name] = np.clip(totals[one.name] + drawn, lowest, highest)
+        noise[statistic.name] = drawn
+        values[statistic.name] = np.clip(totals[statistic.name] + drawn, lowest, highest)
     release_id = hashlib.sha256(spec.name.encode()).hexdigest()[:16]
-    files = {f"{one.name}.parquet": encode_statistic(one, values[one.name]) for one in plan.statistics}
+    files = {
+        f"{statistic.name}.parquet": encode_statistic(statistic, values[statistic.name])
+        for statistic in plan.statistics
+    }
     entries = [
         DataFile(
-            statistic=one.name,
-            path=(path := f"{one.name}.parquet"),
+            statistic=statistic.name,
+            path=(path := f"{statistic.name}.parquet"),
             size=len(files[path]),
             sha256=hashlib.sha256(files[path]).hexdigest(),
-            rows=values[one.name].size,
+            rows=values[statistic.name].size,
         )
-        for one in plan.statistics
+        for statistic in plan.statistics
     ]
     manifest = compose_manifest(
         plan,

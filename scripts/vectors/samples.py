@@ -13,7 +13,7 @@ from suffice.pipeline.math.priors.mixtures import log_prior_on_points
 from suffice.pipeline.spec.compiled_statistics import scores_of
 from suffice.pipeline.terms.declaration.fields import sample_entry
 from suffice.pipeline.terms.statistics.drawn_quantile import QuantilePlan
-from suffice.pipeline.terms.statistics.statistic_plan import SamplePlan
+from suffice.pipeline.terms.statistics.sample_plan import SamplePlan
 
 if TYPE_CHECKING:
     import random
@@ -36,8 +36,8 @@ def records_and_totals(
     if sampled is None:
         message = f"{plan.family} is not sampled"
         raise ValueError(message)
-    found: NDArray[np.object_] = np.asarray(sampled.totals(entry, sums), dtype=object)
-    return found
+    totals: NDArray[np.object_] = np.asarray(sampled.totals(entry, sums), dtype=object)
+    return totals
 
 
 def drawn_points(

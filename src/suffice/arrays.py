@@ -6,6 +6,7 @@ That takes longer than a small release.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -62,3 +63,17 @@ def decimal_array(unscaled: Sequence[int], kind: pa.DataType) -> pa.Array:
     width = kind.bit_width // 8
     data = b"".join(int(value).to_bytes(width, "little", signed=True) for value in unscaled)
     return pa.Array.from_buffers(kind, len(unscaled), [None, pa.py_buffer(data)], null_count=0)
+
+
+def frame_table(frame: Any) -> pa.Table | None:
+    """Return a frame of Arrow, pandas or Polars, or a mapping of columns, as a table; None of all else."""
+    try:
+        if isinstance(frame, Mapping):
+            return pa.table({name: pa.array(values, from_pandas=True) for name, values in frame.items()})
+        if isinstance(frame, pa.Table):
+            return frame
+        if hasattr(frame, "__arrow_c_stream__"):
+            return pa.table(frame)
+        return pa.Table.from_pandas(frame, preserve_index=False)
+    except (pa.ArrowException, TypeError, ValueError, AttributeError):
+        return None

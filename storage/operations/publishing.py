@@ -109,10 +109,10 @@ def describe_release(
     StoreError
         Where one cannot be written, or other bytes stand there.
     """
-    found = _found(reference, store, public_keys)
-    if found.location.store is not None:
-        allowed(found.location.store.uri)
-    return _put_descriptions(found)
+    opened = _found(reference, store, public_keys)
+    if opened.location.store is not None:
+        allowed(opened.location.store.uri)
+    return _put_descriptions(opened)
 
 
 def descriptions_of(
@@ -122,8 +122,8 @@ def descriptions_of(
 
     Parameters and errors are those of :func:`describe_release`.
     """
-    found = _found(reference, store, public_keys)
-    return describe(found.data, found.manifest, found.wording.about)
+    opened = _found(reference, store, public_keys)
+    return describe(opened.data, opened.manifest, opened.wording.about)
 
 
 def mend_words(
@@ -162,30 +162,30 @@ def mend_words(
     StoreError
         Where they cannot be written, or somebody described the release meanwhile.
     """
-    found = _found(reference, store, public_keys)
-    if found.location.store is not None:
-        allowed(found.location.store.uri)
+    opened = _found(reference, store, public_keys)
+    if opened.location.store is not None:
+        allowed(opened.location.store.uri)
     if not about:
         message = "there are no words in it: write a title, or a label, below about"
         raise UsageError(message)
-    check_words(about, found.manifest)
-    written = put_words(found, about, created=created, signer=signer)
+    check_words(about, opened.manifest)
+    written = put_words(opened, about, created=created, signer=signer)
     return {**written, **_put_descriptions(_found(reference, store, public_keys))}
 
 
 def put_words(
-    found: FoundRelease, about: About, *, created: datetime, signer: Signer | None
+    opened: FoundRelease, about: About, *, created: datetime, signer: Signer | None
 ) -> dict[str, str]:
     """Put words that are other than those that stand there; errors are those of :func:`mend_words`."""
-    standing, location = found.wording, found.location
+    standing, location = opened.wording, opened.location
     if about == standing.about:
         return {f"{location.uri}/{about_name(standing.number)}": "already_there"}
-    if signer is None and found.manifest.signature is not None:
+    if signer is None and opened.manifest.signature is not None:
         message = f"the release at {location.uri} is signed: name the key, in {SIGNING_KEY}, to describe it"
         raise UsageError(message)
     name = about_name(standing.number + 1)
     composed = compose_about(
-        found.data, found.manifest.release_id, about, standing, created=created, signer=signer
+        opened.data, opened.manifest.release_id, about, standing, created=created, signer=signer
     )
     try:
         location.objects.put_new(name, composed)
@@ -219,17 +219,17 @@ def _found(reference: str, store: str | None, public_keys: Sequence[KeyReference
 
 def describe_anew(uri: str, about: About, *, created: datetime, signer: Signer | None) -> None:
     """Put the words of a release that has none; errors are those of :func:`mend_words`."""
-    found = _found(uri, None, None)
-    if not found.wording.number:
-        put_words(found, about, created=created, signer=signer)
+    opened = _found(uri, None, None)
+    if not opened.wording.number:
+        put_words(opened, about, created=created, signer=signer)
 
 
-def _put_descriptions(found: FoundRelease) -> dict[str, str]:
-    data, manifest, (newest, *earlier) = found.data, found.manifest, found.wording.ever
+def _put_descriptions(opened: FoundRelease) -> dict[str, str]:
+    data, manifest, (newest, *earlier) = opened.data, opened.manifest, opened.wording.ever
     others = [describe(data, manifest, about) for about in earlier]
     return {
-        f"{found.location.uri}/{name}": _put(
-            found.location.objects, name, made, [other[name] for other in others]
+        f"{opened.location.uri}/{name}": _put(
+            opened.location.objects, name, made, [other[name] for other in others]
         )
         for name, made in describe(data, manifest, newest).items()
     }

@@ -21,7 +21,15 @@ from suffice.pipeline.terms.declaration import canonical_json
 from suffice.pipeline.terms.declaration.documents import LEFT_OUT
 from suffice.pipeline.terms.declaration.privacy_loss import PrivacyLoss, PrivacyMeasure
 from suffice.storage.releases.manifest import checksum, software_versions
-from suffice.storage.releases.manifest_model import Hex16, Hex32, Hex64, SignatureEntry, StrictModel, Version
+from suffice.storage.releases.manifest_model import (
+    Hex16,
+    Hex32,
+    Hex64,
+    Hour,
+    SignatureEntry,
+    StrictModel,
+    Version,
+)
 from suffice.storage.signatures.signing import PUBLICATION
 
 if TYPE_CHECKING:
@@ -266,7 +274,7 @@ class PublicationManifest(StrictModel):
     publication_id: Hex32
     request: dict[str, Any]
     title: _Line
-    created: Annotated[str, Field(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}Z$")]
+    created: Hour
     epsilon: dict[Hex16, _Decimal]
     rho: Annotated[dict[Hex16, _Decimal] | None, Field(min_length=1, json_schema_extra={LEFT_OUT: True})] = (
         None

@@ -17,7 +17,7 @@ from pydantic import Field, ValidationError
 from suffice.errors import ReleaseCorruptError, UsageError
 from suffice.pipeline.spec.about import LARGEST_ABOUT, NOTHING, About, is_small, misfit, read_about
 from suffice.pipeline.terms.declaration import canonical_json
-from suffice.storage.releases.manifest_model import Hex16, Hex64, SignatureEntry, StrictModel
+from suffice.storage.releases.manifest_model import Hex16, Hex64, Hour, SignatureEntry, StrictModel
 from suffice.storage.signatures.signing import ABOUT, check_signature
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class StatedAbout(StrictModel):
     manifest_sha256: Hex64
     number: Annotated[int, Field(ge=1, le=MOST_WORDINGS)]
     replaces: Hex64 | None
-    created: Annotated[str, Field(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}Z$")]
+    created: Hour
     about: dict[str, Any]
     checksum: Hex64
     signature: SignatureEntry | None
@@ -164,8 +164,8 @@ def read_wording(
         Where none of the keys signed them.
     """
     files: list[bytes] = []
-    while len(files) < MOST_WORDINGS and (found := get(about_name(len(files) + 1))) is not None:
-        files.append(found)
+    while len(files) < MOST_WORDINGS and (words := get(about_name(len(files) + 1))) is not None:
+        files.append(words)
     about = parse_about(files, data, manifest, keys) if files else NOTHING
     return Wording(about=about, files=tuple(files))
 

@@ -126,8 +126,8 @@ def adopted_in(place: str | os.PathLike[str]) -> list[Path]:
         candidates = [folder, *sorted(each for each in folder.iterdir() if each.is_dir())]
     except OSError:
         return []
-    found = [each for each in candidates if _begins_as_adopted(each / MANIFEST)]
-    return [folder] if folder in found else found
+    adopted = [each for each in candidates if _begins_as_adopted(each / MANIFEST)]
+    return [folder] if folder in adopted else adopted
 
 
 def _begins_as_adopted(manifest: Path) -> bool:

@@ -21,8 +21,9 @@ if TYPE_CHECKING:
     from suffice.pipeline.spec.windows_and_amendments import AmendedRelease
     from suffice.pipeline.terms.declaration.privacy_loss import PrivacyLoss
     from suffice.pipeline.terms.statistics.cone_noise import ConeNoise
+    from suffice.pipeline.terms.statistics.sample_plan import SamplePlan
     from suffice.pipeline.terms.statistics.sensitivity import Constants, Quantity
-    from suffice.pipeline.terms.statistics.statistic_plan import SamplePlan, StatisticPlan
+    from suffice.pipeline.terms.statistics.statistic_plan import StatisticPlan
     from suffice.storage.releases.manifest_entries import (
         AnyEntry,
         ConeEntry,
@@ -244,6 +245,7 @@ FORMAT_VERSION = 1
 Window = Annotated[str, Field(pattern=r"^(all|[0-9]{4}(-W[0-9]{2}|-[0-9]{2}(-[0-9]{2})?)?)$")]
 Hex16 = Annotated[str, Field(pattern=r"^[0-9a-f]{16}$")]
 Hex32 = Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]
+Hour = Annotated[str, Field(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}Z$")]
 Hex64 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 Version = Annotated[str, Field(pattern=r"^[A-Za-z0-9.+!_-]{1,64}$")]
 
@@ -294,7 +296,7 @@ class Stated(StrictModel):
     window: Window
     amends: AmendmentEntry | None
     release_id: Hex16
-    created: Annotated[str, Field(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}Z$")]
+    created: Hour
     n: Annotated[int, Field(ge=0)] | None
     input_verified: bool
     contract: Hex64 | None = None

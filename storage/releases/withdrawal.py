@@ -14,6 +14,7 @@ from suffice.pipeline.terms.released.withdrawal import Withdrawal
 from suffice.storage.releases.manifest_model import (
     Hex16,
     Hex64,
+    Hour,
     SignatureEntry,
     StrictModel,
 )
@@ -41,7 +42,7 @@ class StatedWithdrawal(StrictModel):
     release_id: Hex16
     manifest_sha256: Hex64
     reason: Annotated[str, Field(min_length=1, max_length=LONGEST_REASON)]
-    created: Annotated[str, Field(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}Z$")]
+    created: Hour
     signature: SignatureEntry | None
 
 

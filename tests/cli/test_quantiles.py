@@ -37,6 +37,9 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
         grid = {"name": name, "groups": {"ward": {"range": ["1", str(cells)]}}}
         drawn = {"wait": np.broadcast_to(truth, (cells, len(truth)))}
         gallery["release"](directory / "releases", grid, entry, drawn, np.full(cells, 4000), rng)
+    below = {"wait": {**WAIT, "lower": "-8", "upper": "8", "bins": ["-8", "0", "8"], "atoms": []}}
+    drawn = {"wait": np.full((1, 2), 0.5)}
+    gallery["release"](directory / "releases", {"name": "below"}, below, drawn, np.full(1, 4000), rng)
     for month in MONTHS:
         name, window = month.split("@")
         grid = {"name": name, "groups": {"ward": {"range": ["1", "2"]}}}
@@ -78,6 +81,11 @@ def test_answers_are_those_of_python(suffice: Runner) -> None:
     assert all(
         2 <= row["lower"] <= 4 <= row["upper"] + 1 for row in rows if row["quantity"] == "quantile 0.5"
     )
+
+
+def test_an_index_of_values_below_0_is_refused_with_its_option(suffice: Runner) -> None:
+    said = suffice.text("quantiles", "below", "wait", "--gini", "--mean", status=2)
+    assert "--gini is of values of 0 or more, and the lowest bound of wait is -8: leave it out" in said
 
 
 @pytest.mark.slow

@@ -83,7 +83,7 @@ def test_what_nobody_may_do_is_refused(told: tuple[dict[str, Any], Path]) -> Non
         assert "permission denied for table accounts" in denied[name]
     assert "no password supplied" in denied["an auditor as another"]
     for name in ("no certificate", "no encryption"):
-        assert "the cluster cannot be reached" in denied[name]
+        assert "cannot be reached, or its certificates" in denied[name]
     for name in ("a file of the image", "the data"):
         assert "Read-only file system" in denied[name]
     for name in ("rows without the folder", "another's secret"):

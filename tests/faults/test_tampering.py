@@ -23,7 +23,7 @@ from suffice.storage.ledger.chain import Entry, Head, check_chain, public_entry
 from suffice.storage.ledger.opening import create_ledger, open_ledger
 from suffice.storage.ledger.replay import replay
 from suffice.storage.operations.verify_ledger import compare_with_store
-from suffice.storage.operations.verify_store import verify_release
+from suffice.storage.operations.verify_release import verify_release
 from suffice.storage.releases.manifest import checksum
 from suffice.storage.releases.release_parquet import encode_statistic
 from suffice.storage.releases.release_store import open_release, open_store

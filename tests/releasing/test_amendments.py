@@ -33,7 +33,8 @@ from suffice.releasing.backfill import carry_out_backfill
 from suffice.releasing.gap_report import AmendmentState
 from suffice.storage.ledger.opening import open_ledger
 from suffice.storage.ledger.sql.sql_ledger import SqlLedger
-from suffice.storage.operations.verify_store import verify_release, verify_store
+from suffice.storage.operations.verify_release import verify_release
+from suffice.storage.operations.verify_store import verify_store
 from suffice.storage.releases.descriptions import DESCRIPTIONS
 from suffice.storage.releases.release_store import newer_edition, open_store
 from support.making import Workspace, flights, make_workspace

@@ -18,7 +18,7 @@ import suffice
 from suffice.errors import ReleaseCorruptError, SpecError
 from suffice.pages.card import release_facts
 from suffice.storage.ledger.opening import open_ledger
-from suffice.storage.operations.verify_store import verify_release
+from suffice.storage.operations.verify_release import verify_release
 from suffice.storage.releases.descriptions import meaning
 from suffice.storage.releases.release_store import open_release
 from support.making import ORIGINS, make_workspace

@@ -20,7 +20,7 @@ from suffice.errors import PriorError, ReleaseCorruptError, UsageError
 from suffice.pipeline.spec.recompile import read_canonical_plan
 from suffice.pipeline.terms.released.sample import ReleasedQuantile
 from suffice.storage.ledger.opening import open_ledger
-from suffice.storage.operations.verify_store import verify_release
+from suffice.storage.operations.verify_release import verify_release
 from suffice.storage.releases.release_store import open_release
 from support.making import ORIGINS, make_workspace
 from support.releases import make_plan

@@ -20,7 +20,8 @@ from suffice.pipeline.terms.declaration import canonical_json
 from suffice.pipeline.terms.declaration.documents import document
 from suffice.storage.ledger.opening import create_ledger, open_ledger
 from suffice.storage.operations.verify_ledger import compare_with_store
-from suffice.storage.operations.verify_store import verify_release, verify_store
+from suffice.storage.operations.verify_release import verify_release
+from suffice.storage.operations.verify_store import verify_store
 from suffice.storage.releases.manifest import checksum
 from suffice.storage.releases.manifest_reader import parse_manifest
 from suffice.storage.releases.release_store import open_store

@@ -14,7 +14,7 @@ import pytest
 from suffice.errors import ReleaseCorruptError, UsageError
 from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
 from suffice.storage.ledger.opening import open_ledger
-from suffice.storage.operations.verify_store import verify_release
+from suffice.storage.operations.verify_release import verify_release
 from suffice.storage.releases import location
 from suffice.storage.releases.release_store import open_release
 from support.making import ORIGINS, make_workspace, mapping

@@ -10,7 +10,7 @@ import pytest
 
 import suffice
 from suffice.releasing.release import carry_out
-from suffice.storage.operations.verify_store import verify_release
+from suffice.storage.operations.verify_release import verify_release
 from support.making import make_workspace
 
 if TYPE_CHECKING:

@@ -202,13 +202,37 @@ def test_the_command_prints_counts_that_add_up(released: suffice.Release, runner
     assert [row["mean"] for row in ratio["rows"]] == pytest.approx([0.2] * 3, abs=0.05)
     assert (ratio["draws"], ratio["seed"]) == (2000, 1)
     assert not {"draws", "seed"} & printed.keys()
+    drawn: dict[str, Any] = {"draws": 2000, "rng": 1}
+    counted, of_states = released.tree("ill"), ("--level", "state", "--seed", "1")
+    for options, key, expected in (
+        (("--sum", *of_states), "rows", counted.sum("state", **drawn)),
+        (
+            ("--rank", "2", "--component", "true", *of_states),
+            "ranks",
+            counted.rank_probabilities("state", within=2, component="true", **drawn),
+        ),
+        (
+            ("--roll-up", "state=CA", "--roll-up", "county=NY-1", "--roll-up", "county=NY-2", "--seed", "1"),
+            "roll_up",
+            counted.roll_up({"state": ["CA"], "county": ["NY-1", "NY-2"]}, **drawn),
+        ),
+    ):
+        assert runner.json("tree", released.uri, "ill", *options)[key] == list(expected)
+    alone = runner.json("tree", released.uri, "ill", "--component", "true")["rows"]
+    assert alone == [row for row in counted.table() if row["component"] == "true"]
     beside = runner.text("tree", released.uri, "ill", "--released").splitlines()
     assert max(len(line) for line in beside if not line.startswith("release: ")) <= 80
     assert "true, county" in beside
     for words, rule in {
         ("--share",): "--share is of the nodes of one level: name it with --level",
         ("--share", "--released", "--level", "state"): "different answers",
-        ("--released", "--level", "x"): "the tree has no level 'x'",
+        ("--released", "--level", "x"): "the tree has no level 'x': it has nation, state, county",
+        ("--roll-up", "x=CA"): "the tree has no level 'x'",
+        ("--roll-up", "state"): "write it as LEVEL=KEY",
+        ("--roll-up", "state=CA", "--level", "state"): "names levels itself",
+        ("--ratio", "maybe", "--level", "state"): "no component 'maybe': it has false, true",
+        ("--sum", "--level", "state", "--component", "true"): "--sum is of all components",
+        ("--rank", "2", "--level", "state"): "name it with --component, one of false, true",
         ("--where", "county=CA-1"): "no group beside the tree's",
     }.items():
         assert rule in runner.text("tree", released.uri, "ill", *words, status=2)

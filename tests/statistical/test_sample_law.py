@@ -22,7 +22,7 @@ from support.exact import collected
 from support.samples import drawn, log_law, permute_and_flip, sample_of, sampled_spec
 
 if TYPE_CHECKING:
-    from suffice.pipeline.terms.statistics.statistic_plan import SamplePlan
+    from suffice.pipeline.terms.statistics.sample_plan import SamplePlan
     from suffice.typing import Cells, Floats
 
 FALSE_ALARM, MISSED = 1e-6, 1e-7

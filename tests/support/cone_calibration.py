@@ -9,7 +9,7 @@ import numpy as np
 from scipy import stats
 
 from suffice.pipeline.ask.inference.posterior_terms import NOISE_AWARE
-from suffice.pipeline.families import FAMILIES
+from suffice.pipeline.families import FAMILIES, linear_regression
 from suffice.pipeline.math.distributions.normal_inverse_wishart import NormalInverseWishart
 from suffice.pipeline.math.engines.cone.latent_noise import LatentConeNoise
 from suffice.pipeline.math.priors.record_count import Uniform
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 FEWEST, MOST = 60, 400
 """Rows of a data set: at an epsilon of 0.1 noise hides most of their scatter."""
-QUANTITIES = ("mean", "variance", "slope", "log determinant")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,6 +97,19 @@ def released(
         "columns": {f"x{column}": {"lower": -1, "upper": 1} for column in range(d)},
         "noise": noise,
     }
+    return released_of(entry, sums, epsilon, rng, public_n=public_n, alone=alone)
+
+
+def released_of(
+    entry: dict[str, Any],
+    sums: NDArray[Any],
+    epsilon: str,
+    rng: np.random.Generator,
+    *,
+    public_n: int | None = None,
+    alone: bool = False,
+) -> NoisyStatistic:
+    """Return what is released of lattice sums of a statistic."""
     plan = plan_of(entry, epsilon=epsilon, public_n=public_n is not None)
     spec = spec_of(entry, epsilon=epsilon, public_n=public_n is not None)
     totals = FAMILIES[plan.family].totals(spec.statistics["s"], plan.design, sums)
@@ -107,6 +119,39 @@ def released(
         at = law.points.at(law.points.draw(len(sums), rng))
         drawn = np.rint((at.t * at.components * law.unit).T * STEPS**2)
     return noisy_statistic(plan, totals + drawn.astype(object), public_n=public_n)
+
+
+def ranks_of_regressions(
+    predictors: int, epsilon: str, size: int, draws: int, rng: np.random.Generator, noise: str = "cone"
+) -> Floats:
+    """Return ranks of coefficients and residual variances that default priors of -1..1 draw, as below."""
+    d = predictors + 1
+    unit = {"lower": -1, "upper": 1}
+    entry = {
+        "family": "linear_regression",
+        "predictors": {f"x{column}": unit for column in range(predictors)},
+        "outcome": {"y": unit},
+        "noise": noise,
+    }
+    plan = plan_of(entry, epsilon=epsilon, public_n=False)
+    of_predictors = linear_regression.default_predictor_prior(plan.parameters)
+    mean_x, covariance_x = of_predictors.sample(size, rng, predictors)
+    prior = linear_regression.default_prior(plan.parameters)
+    coefficients, variance = prior.sample(size, rng, d, linear=True)
+    root = np.zeros((size, d, d))
+    root[:, :-1, :-1] = np.linalg.cholesky(covariance_x)
+    root[:, -1, :-1] = np.einsum("ck,ckj->cj", coefficients[:, :-1], root[:, :-1, :-1])
+    root[:, -1, -1] = np.sqrt(variance)
+    mean_y = np.einsum("ck,ck->c", coefficients[:, :-1], mean_x) + coefficients[:, -1]
+    n = rng.integers(FEWEST, MOST + 1, size)
+    statistic = released_of(entry, moments_of(n, np.column_stack([mean_x, mean_y]), root, rng), epsilon, rng)
+    posterior = unrestricted_posterior(statistic, n_prior=Uniform(FEWEST, MOST))
+    drawn = posterior.sample(draws, rng=rng)
+    truth = np.column_stack([coefficients, variance])
+    of_draws = np.stack(
+        [*np.moveaxis(drawn["coefficient"], -1, 0), drawn["intercept"], drawn["variance"]], axis=-1
+    )
+    return np.asarray(np.mean(of_draws < truth, axis=0))
 
 
 def ranks(data: Simulated, draws: int, rng: np.random.Generator, method: str = NOISE_AWARE) -> Floats:

@@ -11,7 +11,7 @@ from suffice.pipeline.terms.declaration.privacy_loss import PrivacyMeasure
 from suffice.storage.ledger.charge import ChargeState
 from suffice.storage.ledger.opening import create_ledger, open_ledger
 from suffice.storage.operations.recovery import Report, recover
-from suffice.storage.operations.verify_store import verify_release
+from suffice.storage.operations.verify_release import verify_release
 from suffice.storage.releases.release_store import open_store
 from suffice.storage.releases.spool import find_spool
 from support.faults import STATISTICS

@@ -12,13 +12,13 @@ from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.spec.spec import Spec, load_spec
 from suffice.pipeline.terms.declaration.fields import SampleEntry, sample_entry
 from suffice.pipeline.terms.statistics.drawn_quantile import QuantilePlan
-from suffice.pipeline.terms.statistics.statistic_plan import SamplePlan
+from suffice.pipeline.terms.statistics.sample_plan import SamplePlan
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from suffice.pipeline.spec.plan import Plan
-    from suffice.pipeline.terms.statistics.statistic_plan import ScoreTables
+    from suffice.pipeline.terms.statistics.sample_plan import ScoreTables
     from suffice.typing import Floats
 
 WITHIN = {"probability": ["0.2", "0.8"], "mean": ["-1", "4"]}

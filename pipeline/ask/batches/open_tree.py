@@ -3,23 +3,57 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from suffice.errors import UsageError
+from suffice.pipeline.ask.trees.count_tree import CountTree
 from suffice.pipeline.cluster.connection import THREADS, open_cluster
 from suffice.pipeline.cluster.stream import stream
+from suffice.pipeline.terms.declaration.wording import not_a_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from contextlib import AbstractContextManager
+    from types import TracebackType
 
     from suffice.pipeline.ask.pooling.release import Release
-    from suffice.pipeline.ask.trees.count_tree import CountTree
     from suffice.pipeline.cluster.addresses import AnyCluster
     from suffice.pipeline.cluster.connection import Cluster
-    from suffice.pipeline.math.engines.tree.pieces import Run
+    from suffice.pipeline.math.engines.tree.piece_tasks import Run
 
 
-@contextmanager
+@dataclass(frozen=True, slots=True, repr=False)
+class TreeToOpen:
+    """A tree that a with block opens, with its cluster, and closes."""
+
+    block: AbstractContextManager[CountTree]
+
+    def __enter__(self) -> CountTree:
+        """Open the cluster, and give the tree."""
+        return self.block.__enter__()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> bool | None:
+        """Close the cluster."""
+        return self.block.__exit__(kind, error, traceback)
+
+    if not TYPE_CHECKING:  # a type checker knows what there is
+
+        def __getattr__(self, name: str) -> Any:
+            if name in _ANSWERS:
+                message = (
+                    f"the tree is not open, and has no {name} yet: ask inside of "
+                    "with suffice.open_tree(...) as tree:"
+                )
+                raise UsageError(message)
+            raise not_a_name(type(self), name, {})
+
+
+_ANSWERS = frozenset(name for name in dir(CountTree) if not name.startswith("_"))
+
+
 def open_tree(
     release: Release,
     name: str,
@@ -29,8 +63,8 @@ def open_tree(
     certificates: str | None = None,
     population: str = "contaminated",
     sizes: Sequence[float] | None = None,
-) -> Iterator[CountTree]:
-    """Open a tree of a release whose pieces are worked out by a cluster; it is answered until it is closed.
+) -> TreeToOpen:
+    """Return a tree for a ``with`` block, in which its pieces are worked out by a cluster.
 
     Answers are those of :meth:`Release.tree`, but for rounding and tails that are cut; draws are
     others, of the same law. Costs no privacy.
@@ -49,12 +83,18 @@ def open_tree(
     Raises
     ------
     UsageError
-        Where the release has no such tree, or `cluster` is none; of answers after the tree was closed.
+        Where the release has no such tree, or `cluster` is none; of answers before the tree is open and after
+        it was closed.
     ClusterError, MissingExtraError
         Where the cluster cannot be used.
     """
-    with open_cluster(cluster, certificates=certificates) as opened, _open(opened) as run:
-        yield release.tree(name, where, population=population, sizes=sizes, run=run)
+
+    @contextmanager
+    def opened() -> Iterator[CountTree]:
+        with open_cluster(cluster, certificates=certificates) as computing, _open(computing) as run:
+            yield release.tree(name, where, population=population, sizes=sizes, run=run)
+
+    return TreeToOpen(opened())
 
 
 @contextmanager

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import itertools
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +14,7 @@ from suffice.errors import UsageError
 from suffice.pipeline.terms.declaration.wording import counted, shown
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
     from suffice.typing import Cells
@@ -188,20 +187,12 @@ def _of_file(path: Path) -> tuple[str, list[tuple[str, str]]]:
 
 def _of_frame(frame: Any) -> tuple[str, list[tuple[str, str]]]:
     """Read a frame of Arrow, pandas or Polars, or a mapping of two lists."""
-    import pyarrow as pa
+    from suffice.arrays import frame_table  # pyarrow is slow to import
 
-    try:
-        if isinstance(frame, Mapping):
-            table = pa.table(dict(frame))
-        elif isinstance(frame, pa.Table):
-            table = frame
-        elif hasattr(frame, "__arrow_c_stream__"):
-            table = pa.table(frame)
-        else:
-            table = pa.Table.from_pandas(frame, preserve_index=False)
-    except (pa.ArrowException, TypeError, ValueError, AttributeError):
+    table = frame_table(frame)
+    if table is None:
         message = "adjacency is no table: give a path, a list of pairs, or a frame of pandas, Polars or Arrow"
-        raise UsageError(message) from None
+        raise UsageError(message)
     if table.num_columns != 2:
         message = (
             f"adjacency has {counted(table.num_columns, 'column')}: it has two, of keys that are neighbours"

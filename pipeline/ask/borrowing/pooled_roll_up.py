@@ -107,13 +107,7 @@ class PooledRollUp(Posterior):
     @property
     def conflict(self) -> Conflict:
         """Nothing is judged here: the cells are, by the posterior that this was made of."""
-        return Conflict(
-            quantities=(),
-            tails=np.ones((self.n_groups, 0)),
-            of_n=np.array([], dtype=bool),
-            prior=str(self.prior),
-            n_prior="",
-        )
+        return Conflict.of_nothing(self.n_groups, self.prior)
 
     @property
     def decided_by_default(self) -> dict[str, Any]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -17,6 +16,8 @@ from suffice.errors import UsageError
 from suffice.pipeline.terms.declaration.wording import counted
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
 
 Column: TypeAlias = list[Any]
@@ -174,27 +175,19 @@ def _numbers(texts: Sequence[str | None]) -> Column:
 
 
 def _of_frame(frame: Any, origin: str) -> PublicTable:
-    import pyarrow as pa
+    from suffice.arrays import frame_table  # pyarrow is slow to import
 
-    try:
-        if isinstance(frame, Mapping):
-            table = pa.table({name: pa.array(values, from_pandas=True) for name, values in frame.items()})
-        elif isinstance(frame, pa.Table):
-            table = frame
-        elif hasattr(frame, "__arrow_c_stream__"):
-            table = pa.table(frame)
-        else:
-            table = pa.Table.from_pandas(frame, preserve_index=False)
-        columns = {name: table.column(name).to_pylist() for name in table.column_names}
-    except (pa.ArrowException, TypeError, ValueError, AttributeError, KeyError):
+    table = frame_table(frame)
+    if table is None:
         message = (
             f"{origin} is no table: give a CSV or Parquet file, a frame of Arrow, pandas or Polars, or a "
             "mapping of columns of one length"
         )
-        raise UsageError(message) from None
-    if not table.num_rows or len(columns) < table.num_columns:
+        raise UsageError(message)
+    if not table.num_rows or len(set(table.column_names)) < table.num_columns:
         message = f"{origin} needs a row, and different column names"
         raise UsageError(message)
+    columns = {name: table.column(name).to_pylist() for name in table.column_names}
     return PublicTable(
         origin=origin,
         columns={name: [_value(each) for each in column] for name, column in columns.items()},

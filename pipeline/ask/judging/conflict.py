@@ -151,6 +151,12 @@ class Conflict:
     log_bayes_factors: Floats = field(default_factory=lambda: np.zeros(0), repr=False)
     called: tuple[str, ...] = ()
 
+    @classmethod
+    def of_nothing(cls, n_cells: int, prior: object) -> Conflict:
+        """Return that nothing of so many cells is judged."""
+        of_n = np.array([], dtype=bool)
+        return cls(quantities=(), tails=np.ones((n_cells, 0)), of_n=of_n, prior=str(prior), n_prior="")
+
     @property
     def is_against_all(self) -> bool:
         """Whether all cells together are so much more probable under another prior."""

@@ -38,8 +38,8 @@ from suffice.pipeline.terms.declaration.documents import Count, Measured, Method
 from suffice.pipeline.terms.declaration.exact_numbers import format_number
 from suffice.pipeline.terms.declaration.fields import SampleEntry, canonical, sample_entry
 from suffice.pipeline.terms.declaration.wording import text_table
+from suffice.pipeline.terms.statistics.sample_plan import TABLE_BITS, SamplePlan
 from suffice.pipeline.terms.statistics.sensitivity import Design
-from suffice.pipeline.terms.statistics.statistic_plan import TABLE_BITS, SamplePlan
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -39,8 +39,8 @@ from suffice.pipeline.terms.statistics.drawn_quantile import QuantilePlan
 from suffice.pipeline.terms.statistics.exponential_draws import SCORE_BITS
 from suffice.pipeline.terms.statistics.measure import CodeCounts
 from suffice.pipeline.terms.statistics.moment_columns import is_linear
+from suffice.pipeline.terms.statistics.sample_plan import SamplePlan
 from suffice.pipeline.terms.statistics.sensitivity import Design
-from suffice.pipeline.terms.statistics.statistic_plan import SamplePlan
 
 if TYPE_CHECKING:
     from suffice.pipeline.ask.pooling.release import Release

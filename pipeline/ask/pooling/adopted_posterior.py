@@ -207,7 +207,7 @@ def _counts(statistic: Any, prior: AnyPrior, cells: Cells, _n_prior: object) -> 
         )
         raise PriorError(message)
     published = cells.published(statistic, statistic.entry.column)
-    judged = count_posterior([one.count for (one,) in published], chosen)
+    judged = count_posterior([number.count for (number,) in published], chosen)
     ends = tuple(map(float, chosen.support))
     return _made(
         statistic,
@@ -227,7 +227,7 @@ def _totals(statistic: Any, prior: AnyPrior, cells: Cells) -> AdoptedPosterior:
     chosen = Gamma(1.0, 2.0 / entry.upper) if prior is None else read_prior(prior)
     published = cells.published(statistic, entry.column)
     counts = [
-        [replace(one.count, last=min(one.count.last, math.floor(entry.upper))) for one in cell]
+        [replace(number.count, last=min(number.count.last, math.floor(entry.upper))) for number in cell]
         for cell in published
     ]
     latent = [[LatentCount(each) for each in cell] for cell in counts]
@@ -266,7 +266,7 @@ def _rates(statistic: Any, prior: AnyPrior, cells: Cells, _n_prior: object) -> A
         cells.public(statistic, entry.exposure) if entry.exposure else [[1.0] * len(row) for row in published]
     )
     latent = [
-        [LatentCount(one.count, size) for one, size in zip(*cell, strict=True)]
+        [LatentCount(number.count, size) for number, size in zip(*cell, strict=True)]
         for cell in zip(published, sizes, strict=True)
     ]
     judged = _rate(statistic, chosen, latent, cells, is_judged=prior is not None)
@@ -297,15 +297,15 @@ def _shares(
         published.append(cells.published(statistic, entry.total))
         latent = [
             [
-                LatentCount(one.count, total=total.count, total_prior=of_n)
-                for one, total in zip(*cell, strict=True)
+                LatentCount(number.count, total=total.count, total_prior=of_n)
+                for number, total in zip(*cell, strict=True)
             ]
             for cell in zip(*published, strict=True)
         ]
     else:
         totals = cells.public(statistic, entry.total)
         latent = [
-            [LatentCount(one.count, size) for one, size in zip(*cell, strict=True)]
+            [LatentCount(number.count, size) for number, size in zip(*cell, strict=True)]
             for cell in zip(published[0], totals, strict=True)
         ]
     log_prior = log_prior_on_line(statistic, chosen, Beta, Line.LOGIT)
@@ -341,7 +341,7 @@ def _categories(statistic: Any, prior: AnyPrior, cells: Cells, _n_prior: object)
             message = f"{statistic.name}: shares are of all categories: leave {entry.category} out of where"
             raise UsageError(message)
     concentration = np.broadcast_to(np.asarray(chosen.concentration, dtype=np.float64), (len(names),)).copy()
-    counts = [[one.count for one in cell] for cell in published]
+    counts = [[number.count for number in cell] for cell in published]
     distribution = shares_posterior(counts, concentration)
     return _made(
         statistic,
@@ -393,8 +393,8 @@ def _made(
     n_prior: NPrior | None = None,
     categories: tuple[str, ...] = (),
 ) -> AdoptedPosterior:
-    every = [one for column in published for cell in column for one in cell]
-    hidden = sum(one.status == "suppressed" for one in every)
+    every = [number for column in published for cell in column for number in cell]
+    hidden = sum(number.status == "suppressed" for number in every)
     said = [f"of an adopted release, by its publisher's declared law: {statistic.release.law.publisher}"]
     if hidden:
         said.append(
@@ -403,7 +403,7 @@ def _made(
     if cells.over:
         said.append(pooled_in_words(cells, distribution.parameters[0]))
         rests = sum(
-            sum(one.status == "suppressed" for one in cell) > _RESTS * len(cell)
+            sum(number.status == "suppressed" for number in cell) > _RESTS * len(cell)
             for column in published
             for cell in column
         )
@@ -427,7 +427,11 @@ def _made(
     largest = float(entry.upper) if is_bounded else math.inf
     decided = np.array(
         [
-            all(one.count.low == -math.inf or _is_beyond(one, largest) for column in cell for one in column)
+            all(
+                number.count.low == -math.inf or _is_beyond(number, largest)
+                for column in cell
+                for number in column
+            )
             for cell in zip(*published, strict=True)
         ]
     )

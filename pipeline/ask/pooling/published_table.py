@@ -9,7 +9,6 @@ import csv
 import io
 import itertools
 import math
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,6 +32,8 @@ from suffice.pipeline.terms.declaration.domains import MOST_CELLS, too_many_cell
 from suffice.pipeline.terms.declaration.wording import counted, shown
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from suffice.pipeline.ask.pooling.published_number import Columns
     from suffice.pipeline.math.engines.noise_laws import NoiseLaw
 
@@ -105,21 +106,13 @@ def columns_of_csv(data: bytes, origin: str) -> Columns:
 
 def _of_frame(frame: Any, origin: str) -> Columns:
     """Return the columns of a frame of Arrow, pandas or Polars, or a mapping of lists, as texts."""
-    import pyarrow as pa
+    from suffice.arrays import frame_table  # pyarrow is slow to import
 
-    try:
-        if isinstance(frame, Mapping):
-            table = pa.table(dict(frame))
-        elif isinstance(frame, pa.Table):
-            table = frame
-        elif hasattr(frame, "__arrow_c_stream__"):
-            table = pa.table(frame)
-        else:
-            table = pa.Table.from_pandas(frame, preserve_index=False)
-    except (pa.ArrowException, TypeError, ValueError, AttributeError):
+    table = frame_table(frame)
+    if table is None:
         raise AdoptedTableError(
             origin, "it is no table", "give a path, or a frame of pandas, Polars or Arrow"
-        ) from None
+        )
     return {name: [_text(value) for value in table.column(name).to_pylist()] for name in table.column_names}
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,16 +10,20 @@ from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from suffice.errors import UnknownNameError, UsageError
+from suffice.errors import UsageError
 from suffice.pipeline.ask.inference.posterior_terms import FurtherTerms, PosteriorTerms, lists_terms
+from suffice.pipeline.ask.pooling.shown_release import (
+    CALLED_HERE,
+    release_html,
+    release_text,
+    unknown_statistic,
+)
 from suffice.pipeline.ask.pooling.statistic import Statistic, Statistics
 from suffice.pipeline.spec.about import NOTHING, About
 from suffice.pipeline.spec.windows_and_amendments import ALL, edition
-from suffice.pipeline.terms.declaration.hierarchy import level_name
 from suffice.pipeline.terms.declaration.privacy_loss import PrivacyLoss
-from suffice.pipeline.terms.declaration.row_rules import in_words
 from suffice.pipeline.terms.declaration.wording import counted, not_a_name
-from suffice.pipeline.terms.released.table import Table, card, html_table, markup, text_of
+from suffice.pipeline.terms.released.table import Table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -32,7 +35,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.ask.posterior.posterior import Posterior
     from suffice.pipeline.ask.trees.count_tree import CountTree
     from suffice.pipeline.math.distributions.composite import CellProgress
-    from suffice.pipeline.math.engines.tree.pieces import Run
+    from suffice.pipeline.math.engines.tree.piece_tasks import Run
     from suffice.pipeline.math.priors.record_count import NPrior
     from suffice.pipeline.terms.declaration.documents import ShortId
     from suffice.pipeline.terms.released.noisy_statistic import Cells, NoisyStatistic
@@ -42,22 +45,6 @@ if TYPE_CHECKING:
     from suffice.pipeline.terms.statistics.statistic_plan import StatisticPlan
 
 
-_CALLED_HERE = {
-    "describe": "print(release); suffice.describe(release, about) mends its words",
-    **dict.fromkeys(("summary", "info", "show", "head"), "print(release)"),
-    **dict.fromkeys(("to_frame", "to_pandas", "to_df", "to_dataframe"), "release[NAME].to_frame()"),
-    **dict.fromkeys(("data", "loc", "iloc", "get_statistic", "query", "sel"), "release[NAME]"),
-    **dict.fromkeys(("columns", "names", "variables", "list"), "list(release)"),
-    **dict.fromkeys(("groups", "keys_of", "dims", "coords"), "group_columns, and release[NAME].groups"),
-    **dict.fromkeys(("plot", "hist"), "release[NAME].posterior().plot()"),
-    **dict.fromkeys(("mean", "interval", "sample", "sd", "std"), "release[NAME].posterior().$()"),
-    **dict.fromkeys(("eps", "epsilon"), "loss"),
-    "metadata": "manifest",
-    "title": "about.title",
-    "description": "about.description",
-}
-_KEYS_SHOWN = 12
-"""Of a group column, where a release shows itself."""
 _NAMES = frozenset({"noisy", "sampled"})
 """What tells which statistics there are."""
 
@@ -112,7 +99,7 @@ class Release(Mapping[str, Statistic]):
     def __getitem__(self, name: str) -> Statistic:
         """Return a statistic, or a sample, to ask."""
         if name not in self.noisy and name not in self.sampled:
-            raise self._unknown(name)
+            raise unknown_statistic(self, name)
         return Statistic(release=self, name=name)
 
     def __iter__(self) -> Iterator[str]:
@@ -130,7 +117,7 @@ class Release(Mapping[str, Statistic]):
             if name not in _NAMES and name in self:
                 message = f"statistics are no attributes: release[{name!r}]"
                 raise AttributeError(message)
-            raise not_a_name(type(self), name, _CALLED_HERE)
+            raise not_a_name(type(self), name, CALLED_HERE)
 
     def _ipython_key_completions_(self) -> list[str]:
         return list(self)
@@ -157,55 +144,10 @@ class Release(Mapping[str, Statistic]):
         return f"<Release {self.named}: {held}, {self.loss}>"
 
     def __str__(self) -> str:
-        title = [self.about.title, self.label] if self.about.title else [self.label]
-        said = [self.about.description] if self.about.description else []
-        keys = self._keys()
-        table = str(self.statistics.table())
-        return "\n".join([*title, *said, *self._about(), "", table, *([""] if keys else []), *keys])
+        return release_text(self)
 
     def _repr_html_(self) -> str:
-        rows = self.statistics.table()
-        cells = [[markup(text_of(value)) for value in row.values()] for row in rows]
-        first = next(iter(self))
-        asked = f'release["{first}"].posterior()' if first in self.noisy else f'release["{first}"].table()'
-        about = self._about()
-        said = [text for text in (self.about.description, about[-1]) if text]
-        return card(
-            f"{self.about.title} ({self.label})" if self.about.title else self.label,
-            lead=" ".join(said),
-            warnings=about[:-1],
-            body=html_table(
-                rows.columns, cells, [name in {"cells", "epsilon", "rho"} for name in rows.columns]
-            )
-            + "".join(f'<p class="quiet">{markup(line)}</p>' for line in self._keys())
-            + f'<p class="quiet">Ask: <code>{markup(asked)}</code></p>',
-        )
-
-    def _keys(self) -> list[str]:
-        """Return the keys of every group column, by which one asks, with their labels; and the trees."""
-        from suffice.pipeline.terms.declaration.domains import key_columns  # only who looks needs it
-
-        domains = key_columns(self.plan_of(name).groups for name in self)
-        lines = []
-        for column in self.group_columns:
-            for domain in domains[column]:
-                first = [_called(str(key), self.about.key(column, key)) for key in domain[:_KEYS_SHOWN]]
-                more = len(domain) - len(first)
-                rest = f", ... and {more} more, up to {domain[-1]}" if more else ""
-                lines.append(f"{_called(column, self.about.column(column))}: {', '.join(first)}{rest}")
-        return [*lines, *(f"tree {name}: {', '.join(levels)}" for name, levels in self.trees.items())]
-
-    def _about(self) -> list[str]:
-        """Return that it was withdrawn, where it was; and what it is of, at which price."""
-        public = "" if self.public_n is None else f", {self.public_n} records"
-        columns = ", ".join(self.about.column(column) for column in self.group_columns)
-        by = f"; cells by {columns}" if columns else ""
-        about = (
-            f"Dataset {self.dataset}{public}; {self.loss} for one "
-            f"{in_words(self.unit)} ({str(self.neighboring).replace('_', ' ')}){by}; "
-            f"release {self.release_id}"
-        )
-        return [about] if self.withdrawn is None else [f"This release was {self.withdrawn}.", about]
+        return release_html(self)
 
     @property
     def amendment(self) -> int:
@@ -322,20 +264,7 @@ class Release(Mapping[str, Statistic]):
 
             raise no_statistics(self.sampled[name].plan)
         if name not in self.noisy:
-            raise self._unknown(name)
-
-    def _unknown(self, name: object) -> UnknownNameError:
-        """Return the error of a name that is not there; it says which one may have been meant."""
-        if name in self.trees:
-            levels = ", ".join(level_name(str(name), level) for level in self.trees[str(name)])
-            message = (
-                f"{name} is a tree: suffice tree RELEASE {name}, in Python release.tree({name!r}); "
-                f"its levels are the statistics {levels}"
-            )
-            return UnknownNameError(message)
-        near = difflib.get_close_matches(str(name), list(self), n=1)
-        meant = f"; did you mean {near[0]}?" if near else ""
-        return UnknownNameError(f"the release has no statistic {name!r}: it has {', '.join(self)}{meant}")
+            raise unknown_statistic(self, name)
 
     def entry(self, name: str) -> dict[str, Any]:
         """Return one statistic's entry in the spec, with its columns and variables in declared order.
@@ -434,19 +363,11 @@ class Release(Mapping[str, Statistic]):
         UsageError
             Where the release has no such tree, or groups beside it are left open.
         """
-        from suffice.pipeline.ask.pooling.released_tree import beside_leaves, released_keys
+        from suffice.pipeline.ask.pooling.released_tree import released_tree
         from suffice.pipeline.ask.trees.count_tree import CountTree  # numpy is slow to import
 
-        if name not in self.trees:
-            known = f"its trees are {', '.join(self.trees)}" if self.trees else "it has none"
-            message = f"the release has no tree {name!r}: {known}; a spec states one as a hierarchy"
-            raise UnknownNameError(message)
-        levels = self.trees[name]
-        groups = self.cells(level_name(name, levels[-1])).plan.groups
-        chosen = beside_leaves(self.in_names(where), levels[-1], groups)
-        released = [self.selected(level_name(name, level), chosen) for level in levels]
-        keys = released_keys(self.manifest["plan"], name, groups)
-        return CountTree.of(keys, released, population=population, sizes=sizes, run=run)
+        keys, levels = released_tree(self, name, where)
+        return CountTree.of(keys, levels, population=population, sizes=sizes, run=run)
 
     @lists_terms
     def posterior(
@@ -613,8 +534,3 @@ class Release(Mapping[str, Statistic]):
     def price_of(self, statistic: str) -> str:
         """Return what a statistic cost of all that the release did, as ``epsilon 0.25 of 1``."""
         return f"{self.plan_of(statistic).loss} of {self.loss.text}"
-
-
-def _called(name: str, label: str) -> str:
-    """Return a name with its label beside it, where it has another."""
-    return name if label == name else f"{name} ({label})"

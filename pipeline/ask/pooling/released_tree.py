@@ -1,4 +1,4 @@
-"""The keys of a release's tree: its plan holds the maps, and the calendar is everybody's."""
+"""A release's trees: keys by the maps of its plan and the calendar, and the statistics of their levels."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import itertools
 import math
 from typing import TYPE_CHECKING, Any
 
-from suffice.errors import UsageError
+from suffice.errors import UnknownNameError, UsageError
 from suffice.pipeline.spec.hierarchies import tree_of
 from suffice.pipeline.spec.spec import read_derived_columns
+from suffice.pipeline.terms.declaration.hierarchy import level_name
 from suffice.pipeline.terms.declaration.spec_text import read_mapping
 
 if TYPE_CHECKING:
@@ -16,22 +17,39 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.terms.declaration.domains import Domain
     from suffice.pipeline.terms.declaration.key_tree import KeyTree
+    from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
 
 
-def released_keys(plan: Mapping[str, Any], name: str, groups: Mapping[str, Domain]) -> KeyTree:
-    """Return the tree of keys that a canonical plan, as parsed, has under a name.
+def released_tree(
+    release: Any, name: str, where: Mapping[str, object] | None
+) -> tuple[KeyTree, list[NoisyStatistic]]:
+    """Return the keys of a release's tree, and the statistic of every level, the root's first.
 
     Parameters
     ----------
-    plan : mapping
+    release : Release
     name : str
-        One of its hierarchies.
-    groups : mapping
-        Of the leaves' statistic.
+    where : mapping, optional
+        A key of each group beside the leaves'.
+
+    Raises
+    ------
+    UsageError
+        Where there is no such tree, or groups beside it are left open.
     """
+    if name not in release.trees:
+        known = f"its trees are {', '.join(release.trees)}" if release.trees else "it has none"
+        by_level = "; ask for a level by its name, as level='...'" if name in release else ""
+        message = f"the release has no tree {name!r}: {known}{by_level}; a spec states one as a hierarchy"
+        raise UnknownNameError(message)
+    levels = release.trees[name]
+    groups = release.cells(level_name(name, levels[-1])).plan.groups
+    chosen = beside_leaves(release.in_names(where), levels[-1], groups)
+    plan = release.manifest["plan"]
     document = read_mapping({"derived": plan["derived"]}, "plan")
     derived = read_derived_columns(document, document.content, None)
-    return tree_of(f"hierarchies.{name}", plan["hierarchies"][name], groups, derived).keys
+    keys = tree_of(f"hierarchies.{name}", levels, groups, derived).keys
+    return keys, [release.selected(level_name(name, level), chosen) for level in levels]
 
 
 def beside_leaves(

@@ -92,13 +92,7 @@ class UnionPosterior(Posterior):
     @property
     def conflict(self) -> Conflict:
         """Nothing is judged: the prior of totals is spread over all that the release leaves open."""
-        return Conflict(
-            quantities=(),
-            tails=np.ones((self.n_groups, 0)),
-            of_n=np.array([], dtype=bool),
-            prior=str(self.prior),
-            n_prior="",
-        )
+        return Conflict.of_nothing(self.n_groups, self.prior)
 
     @property
     def decided_by_default(self) -> dict[str, NDArray[np.bool_]]:

@@ -2,34 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from suffice.errors import UnknownNameError, UsageError
+from suffice.pipeline.ask.trees.agreement import check_agreement
+from suffice.pipeline.ask.trees.beside_released import rows_beside_released
 from suffice.pipeline.ask.trees.released_levels import noisy_trees
-from suffice.pipeline.math.engines.tree.least_squares import least_squares
 from suffice.pipeline.math.engines.tree.pieces import piecewise_posterior
-from suffice.pipeline.math.engines.tree.populations import (
-    DEFAULT,
-    RECIPROCAL,
-    ZERO_INFLATED,
-    named_population,
-)
+from suffice.pipeline.math.engines.tree.populations import DEFAULT, named_population
 from suffice.pipeline.math.engines.tree.posterior import tree_posterior
 from suffice.pipeline.math.parameters.arguments import checked_draws, generator
 from suffice.pipeline.math.parameters.contrasts import require_share
+from suffice.pipeline.terms.declaration.hierarchy import level_place
+from suffice.pipeline.terms.declaration.wording import not_a_name
 from suffice.pipeline.terms.released.table import Table
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import ArrayLike
 
     from suffice.pipeline.ask.trees.units import TreeUnit
     from suffice.pipeline.math.engines.tree.noisy_tree import NoisyTree
-    from suffice.pipeline.math.engines.tree.pieces import PiecewisePosterior, Run
+    from suffice.pipeline.math.engines.tree.piece_tasks import Run
+    from suffice.pipeline.math.engines.tree.pieces import PiecewisePosterior
     from suffice.pipeline.math.engines.tree.posterior import TreePosterior
     from suffice.pipeline.terms.declaration.key_tree import KeyTree
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
@@ -37,6 +37,20 @@ if TYPE_CHECKING:
 
 DRAWS = 2000
 """Joint draws behind a share, a ratio, a rank or a roll-up, where a caller names no number."""
+
+
+_CALLED_HERE = {
+    **dict.fromkeys(("mean", "sd", "interval", "summary", "posterior"), "table()"),
+    **dict.fromkeys(("levels", "keys"), "tree.$"),
+    **dict.fromkeys(("total", "totals", "sums"), "sum(level), of components; of nodes roll_up()"),
+    **dict.fromkeys(
+        ("mean_per_row", "average", "per_row"),
+        'release["NAME.LEVEL"].posterior(), each level by itself; or draws() of a tree of totals divided by '
+        "those of a tree of counts",
+    ),
+    "sample": "draws()",
+    "rank": "rank_probabilities(level)",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -109,7 +123,7 @@ class CountTree:
             for name, noisy in released.items()
         }
         for name, posterior in posteriors.items():
-            _check_agreement(tree, posterior, name)
+            check_agreement(tree, posterior, name)
         return cls(tree=tree, released=released, posteriors=posteriors, unit=unit, population=population)
 
     @classmethod
@@ -131,6 +145,11 @@ class CountTree:
             f"{len(keys)} {level}" for level, keys in zip(self.tree.levels, self.tree.keys, strict=True)
         )
         return f"CountTree({levels}; {', '.join(self.components)})"
+
+    if not TYPE_CHECKING:  # a type checker knows what there is
+
+        def __getattr__(self, name: str) -> Any:
+            raise not_a_name(type(self), name, _CALLED_HERE)
 
     @property
     def components(self) -> tuple[str, ...]:
@@ -170,17 +189,13 @@ class CountTree:
     @property
     def notes(self) -> tuple[str, ...]:
         """What has to be said beside the numbers."""
-        fitted = "mean, spread and empty share" if self.population == ZERO_INFLATED else "mean and spread"
-        notes = [f"Leaves: {self.population}, its {fitted} integrated over."]
-        if self.population == RECIPROCAL:
-            notes = ["Leaves: weights 1 / (n + 1)."]
-        notes.extend(self.unit.notes)
-        if self.error > _WORTH_SAYING:
-            notes.append(
-                f"Weights of the population's mean and spread may be off by {self.error:.1g} in all, by the "
-                "rule that integrates over them: chances of counts by no more."
-            )
-        return tuple(notes)
+        if self.error <= _WORTH_SAYING:
+            return self.unit.notes
+        off = (
+            f"Chances may be off by up to {min(self.error, 1.0):.1g}: the population's mean and spread are "
+            "summed over points. Compare the population reciprocal, which has neither."
+        )
+        return (*self.unit.notes, off)
 
     def highest_density(self, mass: float = 0.95, *, level: str | None = None) -> Table:
         """Return the table with the shortest intervals that hold at least the chance."""
@@ -240,10 +255,8 @@ class CountTree:
         rows = []
         for component, posterior in self.posteriors.items():
             total = posterior.weighted_draws(checked_draws(draws, least=2), is_below, rng)
-            values = self.unit.values(total[:, None])
-            is_whole = values.dtype == np.int64
-            summary = _summary(values.astype(np.float64), require_share("mass", mass), whole=is_whole)
-            rows.append({**self._named(component), **summary[0]})
+            summary = _summary(self.unit.values(total[:, None]), mass)
+            rows.append({**self._named(component), **{name: of[0] for name, of in summary.items()}})
         return Table(rows, title="Roll-up")
 
     def share(
@@ -285,7 +298,7 @@ class CountTree:
                 whole = drawn[of][:, ancestor]
                 # Of nothing there are no shares: such draws are left out of the quantiles.
                 parts.append(np.where(whole > 0, drawn[place] / np.maximum(whole, 1), np.nan))
-            rows += self._summaries(name, place, np.concatenate(parts), require_share("mass", mass))
+            rows += self._of_nodes(name, place, _summary(np.concatenate(parts), mass))
         return Table(rows, title=f"Shares of {self.tree.levels[of]}")
 
     def ratio(
@@ -308,19 +321,36 @@ class CountTree:
         of : sequence of str, optional
             The components that are added up in the denominator; where left out, all.
         """
-        place, rng = self._place(level), generator(rng)
-        names = self.components if of is None else tuple(of)
-        batches = {
-            name: self._batches(self._posterior(name), checked_draws(draws, least=2), rng, place)
-            for name in dict.fromkeys((component, *names))
-        }
-        parts = []
-        for several in zip(*batches.values(), strict=True):
-            by_name = {name: drawn[place] for name, drawn in zip(batches, several, strict=True)}
+        place, names, parts = self._place(level), self._several(of), []
+        wanted = tuple(dict.fromkeys((self._named_component(component), *names)))
+        for by_name in self._together(wanted, place, checked_draws(draws, least=2), generator(rng)):
             whole = np.sum([by_name[name] for name in names], axis=0)
             parts.append(np.where(whole > 0, by_name[component] / np.maximum(whole, 1), np.nan))
-        rows = self._summaries(component, place, np.concatenate(parts), require_share("mass", mass))
+        rows = self._of_nodes(component, place, _summary(np.concatenate(parts), mass))
         return Table(rows, title=f"{component} of {', '.join(names)}")
+
+    def sum(
+        self,
+        level: str,
+        *,
+        of: Sequence[str] | None = None,
+        mass: float = 0.95,
+        draws: int = DRAWS,
+        rng: np.random.Generator | int | None = None,
+    ) -> Table:
+        """Return what components have together, as all rows of false and true; from joint draws.
+
+        Parameters
+        ----------
+        level : str
+        of : sequence of str, optional
+            The components that are added up; where left out, all.
+        """
+        place, names = self._place(level), self._several(of)
+        together = self._together(names, place, checked_draws(draws, least=2), generator(rng))
+        drawn = np.concatenate([np.sum(list(by_name.values()), axis=0) for by_name in together])
+        rows = self._of_nodes(None, place, _summary(self.unit.values(drawn), mass))
+        return Table(rows, title=f"{' and '.join(names)} together")
 
     def rank_probabilities(
         self,
@@ -338,20 +368,15 @@ class CountTree:
         place, rng = self._place(level), generator(rng)
         n_nodes = len(self.tree.keys[place])
         if not 1 <= within <= n_nodes:
-            message = f"within is from 1 to the {n_nodes} nodes of {level}, not {within}"
+            message = f"{level} has {n_nodes} nodes, and no {within} highest: within is from 1 to {n_nodes}"
             raise UsageError(message)
         times, number = np.zeros(n_nodes), checked_draws(draws)
         for drawn in self._batches(self._posterior(component), number, rng, place):
             ties = rng.random(drawn[place].shape)
             order = np.lexsort((ties, drawn[place]), axis=1)[:, n_nodes - within :]
             times += np.bincount(order.ravel(), minlength=n_nodes)
-        return Table(
-            [
-                {"level": level, "key": key, "probability": float(chance)}
-                for key, chance in zip(self.tree.keys[place], times / number, strict=True)
-            ],
-            title=f"Among the {within} highest of {level}",
-        )
+        rows = self._of_nodes(None, place, {"probability": (times / number).tolist()})
+        return Table(rows, title=f"Among the {within} highest of {level}")
 
     def least_squares(self, mass: float = 0.95) -> Table:
         """Return what was released, what of it contradicts itself, and points that add up, beside posteriors.
@@ -360,48 +385,11 @@ class CountTree:
         either level was not released), least_squares with sd, lower and upper of normal intervals, and mean,
         posterior_lower and posterior_upper of the posterior.
         """
-        from scipy.special import ndtri
-
-        reach, rows = float(ndtri(0.5 + 0.5 * require_share("mass", mass))), []
-        for component, noisy in self.released.items():
-            points, sds = least_squares(noisy)
-            posterior = self.posteriors[component]
-            for place, level in enumerate(self.tree.levels):
-                values = noisy.values[place]
-                below = noisy.values[place + 1] if place < noisy.depth else None
-                sums = None if below is None else _sums(noisy.parents[place], below, noisy.n_nodes(place))
-                lower, upper = posterior.interval(place, mass)
-                columns = {
-                    "released": values,
-                    "below": sums,
-                    "least_squares": points[place],
-                    "sd": sds[place],
-                    "lower": points[place] - reach * sds[place],
-                    "upper": points[place] + reach * sds[place],
-                    "mean": posterior.means(place),
-                }
-                shown = {name: self._listed(place, column) for name, column in columns.items()}
-                ends = self.unit.ends(lower, upper)
-                shown |= dict(
-                    zip(("posterior_lower", "posterior_upper"), (end.tolist() for end in ends), strict=True)
-                )
-                rows += [
-                    {
-                        **self._named(component),
-                        "level": level,
-                        "key": key,
-                        **{name: column[node] for name, column in shown.items()},
-                    }
-                    for node, key in enumerate(self.tree.keys[place])
-                ]
+        mass, rows = require_share("mass", mass), []
+        for component, posterior in self.posteriors.items():
+            for place, beside in enumerate(rows_beside_released(posterior, self.unit, mass)):
+                rows += self._of_nodes(component, place, beside)
         return Table(rows, title="Released, least squares, posterior")
-
-    def _listed(self, place: int, wholes: Counts | Floats | None) -> list[Any]:
-        """Return a level's numbers in the column's unit; None of each where there are none."""
-        if wholes is None:
-            return [None] * len(self.tree.keys[place])
-        listed: list[Any] = self.unit.values(wholes).tolist()
-        return listed
 
     def _named(self, component: str) -> dict[str, str]:
         """Return the column that tells components apart, where there are several."""
@@ -421,11 +409,15 @@ class CountTree:
             raise UnknownNameError(message)
         return component
 
+    def _several(self, of: Sequence[str] | None) -> tuple[str, ...]:
+        """Return the components that are named, or all."""
+        if isinstance(of, str) or (of is not None and not of):
+            message = f"of is a list of components, as [{self.components[0]!r}]"
+            raise UsageError(message)
+        return self.components if of is None else tuple(map(self._named_component, dict.fromkeys(of)))
+
     def _place(self, level: str) -> int:
-        if level not in self.tree.levels:
-            message = f"the tree has no level {level!r}: it has {', '.join(self.tree.levels)}"
-            raise UnknownNameError(message)
-        return self.tree.levels.index(level)
+        return level_place(self.tree.levels, level)
 
     def _levels(self, level: str | None) -> Sequence[int]:
         return range(len(self.tree.levels)) if level is None else [self._place(level)]
@@ -435,33 +427,27 @@ class CountTree:
     ) -> list[dict[str, Any]]:
         rows = []
         for component, posterior in self.posteriors.items():
-            ends = self.unit.ends(*interval(posterior, place))
             middle = map(self.unit.values, (posterior.means(place), posterior.sds(place)))
-            columns = (*middle, *ends)
-            rows += [
-                {
-                    **self._named(component),
-                    "level": self.tree.levels[place],
-                    "key": key,
-                    "mean": mean,
-                    "sd": sd,
-                    "lower": low,
-                    "upper": high,
-                }
-                for key, mean, sd, low, high in zip(
-                    self.tree.keys[place], *(column.tolist() for column in columns), strict=True
-                )
-            ]
+            columns = (*middle, *self.unit.ends(*interval(posterior, place)))
+            named = dict(zip(("mean", "sd", "lower", "upper"), map(np.ndarray.tolist, columns), strict=True))
+            rows += self._of_nodes(component, place, named)
         return rows
 
-    def _summaries(self, component: str, place: int, draws: Floats, mass: float) -> list[dict[str, Any]]:
+    def _of_nodes(
+        self, component: str | None, place: int, columns: Mapping[str, Sequence[Any]]
+    ) -> list[dict[str, Any]]:
+        """Return a row for each of a level's nodes, from columns; of no component, where none is named."""
+        of_all = {**({} if component is None else self._named(component)), "level": self.tree.levels[place]}
         return [
-            {**self._named(component), "level": self.tree.levels[place], "key": key, **summary}
-            for key, summary in zip(self.tree.keys[place], _summary(draws, mass), strict=True)
+            {**of_all, "key": key, **{name: column[node] for name, column in columns.items()}}
+            for node, key in enumerate(self.tree.keys[place])
         ]
 
     def _leaves_below(self, nodes: Mapping[str, Sequence[str]]) -> Counts:
         """Return 1 for every leaf that is below one of the nodes."""
+        if not isinstance(nodes, Mapping):
+            message = f"a roll-up is of keys by level, as {{{self.tree.levels[-1]!r}: [KEY, ...]}}"
+            raise UsageError(message)
         is_below = np.zeros(self.tree.n_leaves, np.int64)
         for level, keys in nodes.items():
             place = self._place(level)
@@ -478,6 +464,14 @@ class CountTree:
             raise UsageError(message)
         return is_below
 
+    def _together(
+        self, names: Sequence[str], place: int, n: int, rng: np.random.Generator
+    ) -> Iterator[dict[str, Counts]]:
+        """Give draws of one level of several components, which are independent, some at a time."""
+        batches = [self._batches(self.posteriors[name], n, rng, place) for name in names]
+        for drawn in zip(*batches, strict=True):
+            yield {name: levels[place] for name, levels in zip(names, drawn, strict=True)}
+
     def _batches(
         self, posterior: TreePosterior | PiecewisePosterior, n: int, rng: np.random.Generator, *places: int
     ) -> Iterator[tuple[Counts, ...]]:
@@ -487,46 +481,19 @@ class CountTree:
             yield posterior.draws(min(at_a_time, n - begin), rng, places)
 
 
-_WORTH_SAYING = 1e-3
-"""An error of chances that no interval of 95 % shows; above it is said."""
-_ROUNDED = 1e-6
-"""Above it one part of a tree leaves less than 1e-9 of what the others say, next to what is cut."""
-_FURTHEST = 20.0
-"""Standard deviations, sqrt(2) b: noise is further with a chance of exp(-28), which is what is cut."""
+_WORTH_SAYING = 0.01
+"""An error of chances that a reader may want to know of: an interval of 95 % then holds 94 % or 96 %."""
 
 
-def _check_agreement(tree: KeyTree, posterior: TreePosterior | PiecewisePosterior, component: str) -> None:
-    """Refuse levels whose differences noise does not explain: tails that were cut would be the answer."""
-    distance, place, node = max(
-        (float(far.max()), place, int(far.argmax()))
-        for place, far in enumerate(posterior.tree.contradictions())
-    )
-    is_cut = posterior.cut > _WORTH_SAYING and distance > _FURTHEST
-    if not is_cut and posterior.rounding <= _ROUNDED:
-        return
-    message = (
-        f"the released levels of {component} contradict each other further than noise explains, so that no "
-        f"answer would be right: {tree.keys[place][node]!r} of the level {tree.levels[place]} is "
-        f"{distance:.2g} standard deviations of the noise from what was released below it. Check that "
-        "levels are of the same rows and each node is below its parent, or leave a level out"
-    )
-    raise UsageError(message)
-
-
-def _sums(parents: Counts, values: Counts, n_parents: int) -> Counts:
-    sums = np.zeros(n_parents, np.int64)
-    np.add.at(sums, parents, values)
-    return sums
-
-
-def _summary(draws: Floats, mass: float, *, whole: bool = False) -> list[dict[str, Any]]:
+def _summary(draws: Counts | Floats, mass: float) -> dict[str, list[Any]]:
     """Return mean, sd and the ends of the central interval of each column of draws; nan is left out."""
-    outside = 0.5 * (1.0 - mass)
-    ends = np.nanquantile(draws, [outside, 1.0 - outside], axis=0, method="inverted_cdf")
-    kind = int if whole else float
-    return [
-        {"mean": float(mean), "sd": float(sd), "lower": kind(low), "upper": kind(high)}
-        for mean, sd, low, high in zip(
-            np.nanmean(draws, axis=0), np.nanstd(draws, axis=0), *ends, strict=True
-        )
-    ]
+    outside = 0.5 * (1.0 - require_share("mass", mass))
+    drawn = draws.astype(np.float64)
+    lower, upper = np.nanquantile(drawn, [outside, 1.0 - outside], axis=0, method="inverted_cdf")
+    columns = {
+        "mean": np.nanmean(drawn, axis=0),
+        "sd": np.nanstd(drawn, axis=0),
+        "lower": lower.astype(draws.dtype),  # an end is one of the draws, and whole as they are
+        "upper": upper.astype(draws.dtype),
+    }
+    return {name: column.tolist() for name, column in columns.items()}

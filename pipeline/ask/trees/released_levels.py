@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.terms.declaration.key_tree import KeyTree
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
+    from suffice.pipeline.terms.statistics.statistic_plan import StatisticPlan
     from suffice.typing import Counts, Floats
 
 
@@ -64,9 +65,8 @@ def noisy_trees(
     if step is not None:
         upper = released[0].plan.parameters.upper or Fraction(0)
         unit = TreeUnit.of_total(step, upper, min(each.plan.scale for each in released))
-        names = ["total"]
     else:
-        unit, names = TreeUnit(), list(components)
+        unit = TreeUnit()
     trees = {
         name: NoisyTree(
             parents=parents,
@@ -74,9 +74,14 @@ def noisy_trees(
             scales=tuple(None if each is None else each.plan.scale / unit.steps for each in values),
             sizes=sizes,
         )
-        for column, name in enumerate(names)
+        for column, name in enumerate(components_of(released[0].plan))
     }
     return trees, unit
+
+
+def components_of(plan: StatisticPlan) -> tuple[str, ...]:
+    """Return what a tree of a statistic counts, or its total."""
+    return plan.components if total_step(plan) is None else ("total",)
 
 
 def _column(statistic: NoisyStatistic, column: int) -> Counts:

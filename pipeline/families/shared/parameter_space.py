@@ -13,7 +13,7 @@ from enum import StrEnum
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from suffice.pipeline.terms.statistics.statistic_plan import ScoreTables, logarithm
+from suffice.pipeline.terms.statistics.sample_plan import ScoreTables, logarithm
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,19 +23,38 @@ if TYPE_CHECKING:
 
     Update = Callable[[Floats, Floats], Distribution]
 
-FEWEST_CELLS = 50
-"""Cells from which on loops pay that are loaded."""
-_FEWEST_IF_KEPT, _FEWEST_IF_NOT = 500, 50_000
-"""The same where machine code has to be loaded, half a second, and where it has to be made, half a minute."""
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FewestCells:
+    """Cells from which on loops pay.
+
+    Attributes
+    ----------
+    loaded : int
+        Where they are loaded.
+    kept : int
+        Where machine code has to be loaded, about half a second.
+    made : int
+        Where it has to be made, about half a minute.
+    """
+
+    loaded: int
+    kept: int
+    made: int
+
+
+OF_MILLISECONDS = FewestCells(loaded=50, kept=500, made=50_000)
+"""Where a cell takes a millisecond longer by arrays."""
+FEWEST_CELLS = OF_MILLISECONDS.loaded
 _KERNEL = "suffice.pipeline.math.distributions.mixture_kernel"
 _BATCH = 128
 
 
-def pays(kernel: str, cells: int) -> bool:
+def pays(kernel: str, cells: int, fewest: FewestCells = OF_MILLISECONDS) -> bool:
     """Whether the loops of a module take less time than arrays, with what it takes to have them."""
-    if cells < FEWEST_CELLS or not is_compiled():
+    if cells < fewest.loaded or not is_compiled():
         return False
-    return kernel in sys.modules or cells >= (_FEWEST_IF_KEPT if is_kept(kernel) else _FEWEST_IF_NOT)
+    return kernel in sys.modules or cells >= (fewest.kept if is_kept(kernel) else fewest.made)
 
 
 def linear_update(update: Update) -> tuple[int, Floats] | None:

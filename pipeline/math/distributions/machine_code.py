@@ -19,12 +19,16 @@ if TYPE_CHECKING:
     def vectorised(function: Function) -> Function:
         """Compile as ``inner`` does, but with products and sums in one rounding."""
 
+    def merged(function: Function) -> Function:
+        """Compile as ``vectorised`` does, into the loops that call it: calls keep these from vectors."""
+
     def reordered(function: Function) -> Function:
         """Compile sums whose terms may be added in another order, always the same one: by vectors."""
 
 else:
     inner = numba.njit(nogil=True, error_model="numpy")
     vectorised = numba.njit(nogil=True, error_model="numpy", fastmath={"contract"})
+    merged = numba.njit(nogil=True, error_model="numpy", fastmath={"contract"}, forceinline=True)
     reordered = numba.njit(nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz"})
 
 _OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}

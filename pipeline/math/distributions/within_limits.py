@@ -40,7 +40,7 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, Self, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from suffice.pipeline.math.distributions.distribution import Distribution
-    from suffice.typing import Cells, Floats, Mask
+    from suffice.typing import Floats, Mask
 
     Limits = Mapping[str, tuple[float, float]]
 
@@ -71,16 +71,6 @@ _ALIKE = 2.0**-40
 _DRAWN, _KEPT, _FEWEST, _MOST_ROUNDS = 20_000, 8000, 500, 5
 """Draws of a round, of a cell's that are kept at most, and that are enough; and rounds."""
 _NUMBERS = 1 << 22
-
-
-class OneParameterOfCells(Protocol):
-    """A distribution of one parameter that knows its distribution function."""
-
-    def take(self, cells: Cells) -> Self:
-        """Return the distribution of some cells, ascending."""
-
-    def cdf(self, points: Floats) -> Floats:
-        """Return the chances of what lies below points, (n_cells, n_points)."""
 
 
 @runtime_checkable

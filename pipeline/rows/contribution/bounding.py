@@ -181,19 +181,7 @@ def first_rows(records: Records, cells: Codes, unit: ColumnUnit, key: UnitKey) -
 
 
 def unit_rows(records: Records, cells: Codes, unit: ColumnUnit, key: UnitKey) -> UnitRows:
-    """Rank all rows of units, and tell which of them `first_rows` keeps.
-
-    Parameters
-    ----------
-    records : ndarray of uint64, shape (n_rows, n_words)
-        All records of the units in it.
-    cells : ndarray of int32, shape (n_rows,)
-        Their cells.
-    unit : ColumnUnit
-        What a unit may keep.
-    key : UnitKey
-        The run's secret.
-    """
+    """Rank all rows of units, and tell which of them `first_rows` keeps, whose parameters these are."""
     numbers, counts = number_units(records, key)
     in_cells = None if unit.max_rows_per_cell is None else _number_in_cells(numbers, cells, key)[0]
     is_single = counts[numbers] == 1

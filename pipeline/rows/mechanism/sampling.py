@@ -37,7 +37,8 @@ if TYPE_CHECKING:
     from suffice.pipeline.terms.declaration.fields import StatisticSpec
     from suffice.pipeline.terms.declaration.privacy_loss import PrivacyLoss
     from suffice.pipeline.terms.statistics.drawn_quantile import QuantileScores
-    from suffice.pipeline.terms.statistics.statistic_plan import ScoreTables, StatisticPlan
+    from suffice.pipeline.terms.statistics.sample_plan import ScoreTables
+    from suffice.pipeline.terms.statistics.statistic_plan import StatisticPlan
     from suffice.typing import Cells
 
 

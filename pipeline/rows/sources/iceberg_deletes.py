@@ -184,10 +184,10 @@ class _ValueList:
     def _indices(self, name: str, column: pa.Array) -> NDArray[np.int64]:
         """Return a column's places among a delete file's values, their number where it is none of them."""
         places = pc.index_in(column, value_set=self._sets[name], skip_nulls=False)
-        found: NDArray[np.int64] = (
+        positions: NDArray[np.int64] = (
             pc.fill_null(places, len(self._sets[name])).to_numpy(zero_copy_only=False).astype(np.int64)
         )
-        return found
+        return positions
 
     def holds(self, arrays: Mapping[str, pa.Array]) -> NDArray[np.bool_]:
         """Tell of each row whether all its values stand together in a row of the delete file."""
@@ -267,7 +267,7 @@ class DeleteFiles:
         by_partition: dict[Any, dict[str, int]] = defaultdict(dict)
         for file, sequence in data:
             by_partition[_partition(file)][file.file_path] = sequence
-        found: dict[str, list[NDArray[np.int64]]] = defaultdict(list)
+        listed: dict[str, list[NDArray[np.int64]]] = defaultdict(list)
         by: dict[str, list[PinnedFile]] = defaultdict(list)
         for partition, files in by_partition.items():
             for entry in self._places.get(partition, ()):
@@ -276,10 +276,10 @@ class DeleteFiles:
                     continue
                 pinned = self.pinned(entry.file)
                 for path, places in _listed_places(pinned, wanted):
-                    found[path].append(places)
+                    listed[path].append(places)
                 for path in wanted:
                     by[path].append(pinned)
-        return {path: (Places(listed=tuple(found[path])), tuple(by[path])) for path in by}
+        return {path: (Places(listed=tuple(listed[path])), tuple(by[path])) for path in by}
 
     def pinned(self, file: Any) -> PinnedFile:
         """Return a delete file as it is now.

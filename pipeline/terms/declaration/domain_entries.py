@@ -100,10 +100,11 @@ def read_key_table(
     rows = _rows(name, directory, named)
     columns = tuple(rows[0][1]) if rows else ()
     if columns not in {levels, levels[1:]}:
-        header = ",".join(levels)
+        missing = [level for level in levels[1:] if level not in columns]
+        other = f"lacks {', '.join(missing)}" if missing else "is another"
         message = (
-            f"{named} begins with its levels in their order, as {header!r}; the root may be left out: "
-            "its first line is another"
+            f"{named} begins with its levels in their order, as {','.join(levels)!r}; the root may be left "
+            f"out: its first line {other}"
         )
         raise ValueError(message)
     lines = _checked(rows[1:], named, len(columns))

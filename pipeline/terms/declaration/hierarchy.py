@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from suffice.errors import UnknownNameError
 from suffice.pipeline.terms.declaration.domain_entries import read_key_table
 from suffice.pipeline.terms.declaration.scalars import read_text
 from suffice.pipeline.terms.declaration.wording import shown
@@ -80,6 +81,20 @@ class Hierarchy:
 def level_name(statistic: str, level: str) -> str:
     """Return how a level's own statistic is called."""
     return f"{statistic}.{level}"
+
+
+def level_place(levels: Sequence[str], level: str) -> int:
+    """Return where a level stands among a tree's, the root being 0.
+
+    Raises
+    ------
+    UnknownNameError
+        Where the tree has no such level.
+    """
+    if level not in levels:
+        message = f"the tree has no level {level!r}: it has {', '.join(levels)}"
+        raise UnknownNameError(message)
+    return levels.index(level)
 
 
 def by_level(

@@ -15,7 +15,7 @@ from suffice.errors import UsageError
 from suffice.pipeline.terms.declaration.wording import counted
 from suffice.pipeline.terms.released.noisy_statistic import wanted_cells
 from suffice.pipeline.terms.statistics.drawn_quantile import LEVEL, QuantilePlan
-from suffice.pipeline.terms.statistics.statistic_plan import SamplePlan
+from suffice.pipeline.terms.statistics.sample_plan import SamplePlan
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -114,7 +114,8 @@ export function treeSection(page, reader) {
     replace(list, legend(), element("p", { class: "hint" }, SCALES), branch([root], nodes, { opened, keep }));
     replace(
       after,
-      found.notes.filter((note) => !found.unit.notes.includes(note)).map((note) => element("p", { class: "hint" }, note)),
+      element("p", { class: "hint" }, `Leaves: ${found.population}.`), // not what the form has, while that is worked out
+      found.notes.slice(found.unit.notes.length).map((note) => element("p", { class: "hint" }, note)),
       element("p", { class: "hint" }, found.unit.isTotal ? HOW_TOTALS : HOW_COUNTS),
     );
   }

@@ -5,7 +5,7 @@
 # Weights of the laws that are drawn from at a time.
 .LAWS <- 2^21
 # Chances may be off by so much before it is said.
-.WORTH_SAYING <- 1e-3
+.WORTH_SAYING <- 0.01
 
 # The joint posterior of a tree: marginals mixed over points, and what draws need.
 .tree_posterior <- function(tree, population) {
@@ -183,8 +183,8 @@ as.data.frame.suffice_tree <- function(x, row.names = NULL, optional = FALSE, ma
 # What has to be said beside the numbers.
 .tree_notes <- function(tree) {
   error <- max(vapply(tree$posteriors, `[[`, 0, "error"))
-  weights <- "Weights of the population's mean and spread may be off by %s in all, by the rule that integrates over them: chances of counts by no more."
-  c(.unit_notes(tree$unit), if (error > .WORTH_SAYING) sprintf(weights, format(error, digits = 1)))
+  off <- "Chances may be off by up to %s: the population's mean and spread are summed over points. Compare the population reciprocal, which has neither."
+  c(.unit_notes(tree$unit), if (error > .WORTH_SAYING) sprintf(off, format(min(error, 1), digits = 1)))
 }
 
 print.suffice_tree <- function(x, ...) {

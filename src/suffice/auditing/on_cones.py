@@ -79,7 +79,7 @@ def flaws_of(statistic: StatisticPlan, runs: list[NDArray[Any]], alarm: float) -
         pair for i in range(0, len(cells) - 1, 2) for pair in zip(cells[i], cells[i + 1], strict=False)
     ]
     for pairs in (within, between):
-        equal = sum(bool(np.all(one == other)) for one, other in pairs)
+        equal = sum(bool(np.all(first == second)) for first, second in pairs)
         if equal and float(special.bdtrc(equal - 1, len(pairs), alike)) < alarm:
             yield "too many draws are alike"
 

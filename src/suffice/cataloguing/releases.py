@@ -28,7 +28,7 @@ from suffice.pipeline.terms.declaration.domains import cells_in_words, key_colum
 from suffice.pipeline.terms.declaration.exact_numbers import format_number
 from suffice.pipeline.terms.declaration.hierarchy import by_level
 from suffice.pipeline.terms.released.sample import ReleasedQuantile
-from suffice.pipeline.terms.statistics.statistic_plan import SamplePlan
+from suffice.pipeline.terms.statistics.sample_plan import SamplePlan
 from suffice.storage.releases.about_file import MOST_WORDINGS, about_name
 from suffice.storage.releases.about_file import beside as beside_manifest
 from suffice.storage.releases.descriptions import describe

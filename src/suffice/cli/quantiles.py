@@ -19,7 +19,9 @@ from suffice.cli.column_quantiles import (
 )
 from suffice.cli.files import OverwriteOption, check_file, new_file
 from suffice.cli.output import say
+from suffice.errors import UsageError
 from suffice.pipeline.terms.declaration.documents import document, printed
+from suffice.pipeline.terms.declaration.exact_numbers import format_number
 from suffice.pipeline.terms.declaration.wording import wrapped
 
 if TYPE_CHECKING:
@@ -84,6 +86,14 @@ def quantiles(
     if not levels and not numbers and not (spread or mean or gini):
         levels = quantiles_of(list(QUANTILES))
     opened = options.open_for_reading(release, store, public_keys, allow_withdrawn=allow_withdrawn)
+    plan = opened.plan_of(statistic)
+    lowest = plan.parameters.lower
+    if gini and lowest is not None and lowest < 0:
+        message = (
+            f"--gini is of values of 0 or more, and the lowest bound of {statistic} is "
+            f"{format_number(lowest)}: leave it out"
+        )
+        raise UsageError(message)
     terms["where"] = opened.about.in_names(terms["where"], opened.group_columns)
     posterior = opened.posterior(statistic, **terms, progress=messages.cell_progress("posterior"))
     of = "rows" if of_rows else "law"

@@ -9,29 +9,28 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from suffice.cli import options, output
+from suffice.cli.answers import INTERVAL
 from suffice.cli.files import OverwriteOption  # noqa: TC001 - Typer reads it
 from suffice.cli.output import in_line, say
-from suffice.errors import UsageError
+from suffice.errors import UnknownNameError, UsageError
 from suffice.pipeline.terms.declaration.documents import Count, Measured, Rows, document, printed
 from suffice.pipeline.terms.declaration.wording import wrapped
-from suffice.pipeline.terms.released.table import number_beside
+from suffice.pipeline.terms.released.table import Table, number_beside
 from suffice.profile.settings import pinned_certificates, pinned_profile, setting
 
 if TYPE_CHECKING:
     from suffice.data_files.source import Provenance
     from suffice.pipeline.ask.pooling.release import Release
     from suffice.pipeline.ask.trees.count_tree import CountTree
-    from suffice.pipeline.terms.released.table import Table
-
-_ANSWERS = ("--share", "--ratio", "--released")
 
 
-@printed("source release tree levels population mass draws? seed? notes rows")
+@printed("source release tree levels population mass draws? seed? error notes rows ranks? roll_up?")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TreeAnswer:
     """What ``suffice tree`` prints; ``draws`` and ``seed`` where numbers are from draws.
 
-    Where there are several trees, rows have the keys of the groups that were left open.
+    Where there are several trees, rows have the keys of the groups that were left open. Chances are off by
+    ``error`` at most, about.
     """
 
     source: Provenance
@@ -42,8 +41,108 @@ class TreeAnswer:
     mass: float
     draws: Count | None
     seed: Count | None
+    error: float
     notes: tuple[str, ...]
     rows: Annotated[list[dict[str, Any]], Rows(level=str, key=str, lower=Measured, upper=Measured)]
+    ranks: Annotated[list[dict[str, Any]], Rows(level=str, key=str, probability=float)] | None
+    roll_up: Annotated[list[dict[str, Any]], Rows(**INTERVAL)] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Question:
+    """What is asked of each tree: one of the answers, or a table of all nodes where none is named."""
+
+    level: str | None
+    component: str | None
+    ratio: str | None
+    rank: int | None
+    nodes: dict[str, list[str]]
+    share: bool
+    sum: bool
+    released: bool
+    mass: float
+    draws: int
+    seed: int | None
+
+    @property
+    def answers(self) -> list[str]:
+        """The options of the answers that are asked for."""
+        wanted = {
+            "--share": self.share,
+            "--ratio": self.ratio is not None,
+            "--sum": self.sum,
+            "--rank": self.rank is not None,
+            "--roll-up": bool(self.nodes),
+            "--released": self.released,
+        }
+        return [name for name, is_wanted in wanted.items() if is_wanted]
+
+    @property
+    def is_drawn(self) -> bool:
+        """Whether numbers are from joint draws."""
+        return bool(self.answers) and not self.released
+
+    def check(self) -> None:
+        """Refuse options that do not go together.
+
+        Raises
+        ------
+        UsageError
+        """
+        if not self.answers:
+            return
+        answer, *others = self.answers
+        if others:
+            message = f"{' and '.join(self.answers)} are different answers: ask for one of them"
+        elif answer == "--roll-up" and self.level is not None:
+            message = "--roll-up names levels itself: leave --level out"
+        elif answer not in {"--roll-up", "--released"} and self.level is None:
+            message = f"{answer} is of the nodes of one level: name it with --level"
+        elif answer in {"--ratio", "--sum"} and self.component is not None:
+            message = f"{answer} is of all components: leave --component out"
+        else:
+            return
+        raise UsageError(message)
+
+    def check_names(self, levels: list[str], components: tuple[str, ...]) -> None:
+        """Refuse levels and components that a tree does not have, before it is inferred.
+
+        Raises
+        ------
+        UnknownNameError
+        """
+        from suffice.pipeline.terms.declaration.hierarchy import level_place  # help needs no numbers
+
+        for level in (*self.nodes, *filter(None, [self.level])):
+            level_place(levels, level)
+        stray = next((name for name in (self.component, self.ratio) if name not in {None, *components}), None)
+        if stray is not None:
+            message = f"the tree has no component {stray!r}: it has {', '.join(components)}"
+            raise UnknownNameError(message)
+        if self.rank is not None and self.component is None and len(components) > 1:
+            message = f"--rank is of one component: name it with --component, one of {', '.join(components)}"
+            raise UsageError(message)
+
+    def of(self, counts: CountTree) -> Table:
+        """Answer it of one tree."""
+        drawn: Any = {"draws": self.draws, "rng": self.seed}
+        level = self.level or ""  # `check` has seen to it where an answer needs one
+        answers = {
+            "--share": lambda: counts.share(level, component=self.component, mass=self.mass, **drawn),
+            "--ratio": lambda: counts.ratio(str(self.ratio), level, mass=self.mass, **drawn),
+            "--sum": lambda: counts.sum(level, mass=self.mass, **drawn),
+            "--rank": lambda: counts.rank_probabilities(
+                level, within=self.rank or 0, component=self.component, **drawn
+            ),
+            "--roll-up": lambda: counts.roll_up(self.nodes, mass=self.mass, **drawn),
+            "--released": lambda: counts.least_squares(self.mass),
+        }
+        rows = answers[self.answers[0]]() if self.answers else counts.table(self.mass, level=self.level)
+        wanted = {"level": self.level, "component": self.component}
+        kept = [
+            row for row in rows if all(of is None or row.get(name, of) == of for name, of in wanted.items())
+        ]
+        return Table(kept, title=rows.title)
 
 
 def tree(
@@ -56,6 +155,17 @@ def tree(
         typer.Option(
             "--ratio", metavar="COMPONENT", help="Its part of all components, as true of a truth value."
         ),
+    ] = None,
+    component: Annotated[
+        str | None, typer.Option("--component", help="One component's rows alone, as true of a truth value.")
+    ] = None,
+    rank: Annotated[
+        int | None,
+        typer.Option("--rank", metavar="N", help="How probably each node is among the N highest."),
+    ] = None,
+    roll_up: Annotated[
+        list[str] | None,
+        typer.Option("--roll-up", metavar="LEVEL=KEY", help="What these nodes hold together. May repeat."),
     ] = None,
     population: Annotated[
         str,
@@ -81,6 +191,7 @@ def tree(
     ] = None,
     *,
     share: Annotated[bool, typer.Option("--share", help="Each node's share of its parent.")] = False,
+    sum_: Annotated[bool, typer.Option("--sum", help="What all components of a node have together.")] = False,
     released: Annotated[
         bool,
         typer.Option("--released", help="What was released, and least squares, beside the posterior."),
@@ -90,29 +201,32 @@ def tree(
     as_json: options.JsonOption = False,
 ) -> None:
     """Print the counts, or totals, at all nodes of a tree, which add up. Costs no privacy."""
-    asked = [name for name, wanted in zip(_ANSWERS, (share, ratio, released), strict=True) if wanted]
-    if len(asked) > 1:
-        message = f"{' and '.join(asked)} are different answers: ask for one of them"
-        raise UsageError(message)
-    if (share or ratio is not None) and level is None:
-        message = f"{asked[0]} is of the nodes of one level: name it with --level"
-        raise UsageError(message)
+    asked = _Question(
+        level=level,
+        component=component,
+        ratio=ratio,
+        rank=rank,
+        nodes=_nodes(roll_up),
+        share=share,
+        sum=sum_,
+        released=released,
+        mass=mass,
+        draws=draws,
+        seed=seed,
+    )
+    asked.check()
     output.check_out(out, overwrite=overwrite)
     options.check_draws(draws, seed)
     opened = options.open_for_reading(release, store, public_keys, allow_withdrawn=allow_withdrawn)
     from suffice.data_files.source import SUMMARIES, Provenance, ReleaseSource
     from suffice.data_files.tables import columns_of
 
-    is_drawn = share or ratio is not None
     with ExitStack() as clusters:
-        trees = _trees(opened, name, options.parse_pairs("--where", where), population, cluster, clusters)
-        tables = [
-            (keys, _answer(of, level, ratio, mass, draws, seed, share=share, released=released))
-            for keys, of in trees
-        ]
-    _, counts = trees[0]
+        stated = options.parse_pairs("--where", where)
+        trees = _trees(opened, name, stated, asked, population, cluster, clusters)
+        tables = [(keys, asked.of(counts)) for keys, counts in trees]
+    _, counts = max(trees, key=lambda keyed: keyed[1].error)  # the least exact one
     table: list[dict[str, Any]] = [{**keys, **row} for keys, rows in tables for row in rows]
-    notes = max((of for _, of in trees), key=lambda of: of.error).notes  # of the least exact one
     source = Provenance(
         what=SUMMARIES,
         releases=(ReleaseSource.of(opened),),
@@ -120,9 +234,9 @@ def tree(
         where=", ".join(where or ()) or None,
         model=f"tree; levels {', '.join(counts.tree.levels)}; leaves {population}",
         mass=mass,
-        draws=draws if is_drawn else None,
-        seed=seed if is_drawn else None,
-        notes=notes,
+        draws=draws if asked.is_drawn else None,
+        seed=seed if asked.is_drawn else None,
+        notes=counts.notes,
     )
     if out is not None:
         output.write_table(columns_of(table), out, source, overwrite=overwrite)
@@ -134,10 +248,13 @@ def tree(
             levels=counts.tree.levels,
             population=population,
             mass=mass,
-            draws=draws if is_drawn else None,
-            seed=seed if is_drawn else None,
-            notes=notes,
-            rows=[] if out is not None else table,
+            draws=draws if asked.is_drawn else None,
+            seed=seed if asked.is_drawn else None,
+            error=counts.error,
+            notes=counts.notes,
+            rows=[] if out is not None or rank is not None or roll_up else table,
+            ranks=table if out is None and rank is not None else None,
+            roll_up=table if out is None and roll_up else None,
         )
         output.print_json(document(answer))
         return
@@ -145,7 +262,7 @@ def tree(
         for keys, rows in tables:
             heads = [*(where or ()), *(f"{column}={key}" for column, key in keys.items())]
             _print(rows, ", ".join(heads), output.MOST_ROWS // len(tables), released=released)
-    for note in notes:
+    for note in counts.notes:
         say(wrapped(in_line(note)))
     say(f"release: {opened.label}")
     rows_of = opened.plan_of(f"{name}.{counts.tree.levels[-1]}").rows_of
@@ -162,6 +279,7 @@ def _trees(
     opened: Release,
     name: str,
     where: dict[str, str],
+    asked: _Question,
     population: str,
     cluster: str | None,
     clusters: ExitStack,
@@ -169,13 +287,16 @@ def _trees(
     """Return each tree that is asked for, by the keys of groups that were left open; none of a single one."""
     from suffice.pipeline.ask.batches.open_tree import open_tree  # Dask and the spec are slow to read
     from suffice.pipeline.ask.pooling.released_tree import tree_choices
+    from suffice.pipeline.ask.trees.released_levels import components_of
     from suffice.pipeline.terms.declaration.hierarchy import level_name
 
     if name not in opened.trees:
         opened.tree(name)  # it refuses it
     stated = opened.in_names(where) or {}
-    leaf = opened.trees[name][-1]
-    choices = tree_choices(stated, leaf, opened.plan_of(level_name(name, leaf)).groups, _MOST_TREES)
+    levels = opened.trees[name]
+    leaves = opened.plan_of(level_name(name, levels[-1]))
+    asked.check_names(levels, components_of(leaves))
+    choices = tree_choices(stated, levels[-1], leaves.groups, _MOST_TREES)
     if cluster is None:
         trees = [opened.tree(name, choice, population=population) for choice in choices]
     else:
@@ -204,7 +325,21 @@ def _trees(
     return list(zip(left, trees, strict=True))
 
 
-_COLUMNS = frozenset({"component", "level", "key", "mean", "sd", "lower", "upper", "released", "below"})
+_COLUMNS = frozenset(
+    {"component", "level", "key", "mean", "sd", "lower", "upper", "probability", "released", "below"}
+)
+
+
+def _nodes(pairs: list[str] | None) -> dict[str, list[str]]:
+    """Read repeated LEVEL=KEY."""
+    nodes: dict[str, list[str]] = {}
+    for pair in pairs or ():
+        level, equals, key = pair.partition("=")
+        if not equals:
+            message = f"--roll-up {pair}: write it as LEVEL=KEY"
+            raise UsageError(message)
+        nodes.setdefault(level, []).append(key)
+    return nodes
 
 
 def _print(rows: Table, heading: str, limit: int, *, released: bool) -> None:
@@ -252,28 +387,3 @@ def _beside(row: dict[str, Any]) -> dict[str, str]:
     if row["below"] is None:
         del texts["below"]
     return texts
-
-
-def _answer(
-    counts: CountTree,
-    level: str | None,
-    ratio: str | None,
-    mass: float,
-    draws: int,
-    seed: int | None,
-    *,
-    share: bool,
-    released: bool,
-) -> Table:
-    """Return the table that was asked for."""
-    if share and level is not None:
-        return counts.share(level, mass=mass, draws=draws, rng=seed)
-    if ratio is not None and level is not None:
-        return counts.ratio(ratio, level, mass=mass, draws=draws, rng=seed)
-    if released:
-        beside = counts.least_squares(mass)
-        kept = [row for row in beside if level is None or row["level"] == level]
-        if level is not None and not kept:
-            counts.table(mass, level=level)  # refuses a level that there is not
-        return type(beside)(kept, title=beside.title)
-    return counts.table(mass, level=level)

@@ -46,7 +46,7 @@ def verify(
     as_json: options.JsonOption = False,
 ) -> None:
     """Check the files, manifest and signature of a release or publication, and the ledger's record."""
-    from suffice.storage.operations.verify_store import verify_release
+    from suffice.storage.operations.verify_release import verify_release
     from suffice.storage.publications.publication_store import locate_publication
 
     if adopt.verified(release, ledger, as_json=as_json):

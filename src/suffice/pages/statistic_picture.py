@@ -198,7 +198,12 @@ def _panels(view: StatisticView, axis: str) -> tuple[tuple[tuple[str, Markup], .
 def _would_be_dots(by_label: Mapping[str, Sequence[DrawnInterval | None]]) -> bool:
     """Tell whether charts differ by far more than one of them spans, which would be a line of dots."""
     ends = [
-        [end for one in intervals if one is not None and one.is_finite for end in (one.low, one.high)]
+        [
+            end
+            for interval in intervals
+            if interval is not None and interval.is_finite
+            for end in (interval.low, interval.high)
+        ]
         for intervals in by_label.values()
     ]
     known = [(min(of_chart), max(of_chart)) for of_chart in ends if of_chart]

@@ -32,7 +32,7 @@ from suffice.pipeline.terms.declaration.exact_numbers import format_number
 from suffice.pipeline.terms.released.noise_distribution import noise_half_width
 from suffice.pipeline.terms.released.sample import ReleasedQuantile
 from suffice.pipeline.terms.statistics.drawn_quantile import LEVEL, QuantilePlan
-from suffice.pipeline.terms.statistics.statistic_plan import SamplePlan
+from suffice.pipeline.terms.statistics.sample_plan import SamplePlan
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -64,8 +64,8 @@ def test_open_links_beyond_the_loopback_are_refused(address: str) -> None:
 def test_a_scheduler_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(clients, "CONNECT_SECONDS", 1)
     with (
-        pytest.raises(ClusterError, match="cannot be reached") as caught,
-        open_cluster("tcp://127.0.0.1:1"),
+        pytest.raises(ClusterError, match=r"cluster at tcp://127\.0\.0\.1:1 cannot be reached") as caught,
+        open_cluster("tcp://127.0.0.1:1/?password"),
     ):
         pass
     assert caught.value.__suppress_context__
@@ -85,7 +85,7 @@ def test_a_cluster_without_workers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(clients, "CONNECT_SECONDS", 1)
     with (
         by_address(n_workers=0) as processes,
-        pytest.raises(ClusterError, match="has no worker"),
+        pytest.raises(ClusterError, match=r"cluster at tcp://127\.0\.0\.1:\d+ has no worker"),
         open_cluster(processes.scheduler_address),
     ):
         pass

@@ -175,7 +175,8 @@ def test_levels_come_from_a_table_of_keys(tmp_path: Path) -> None:
     table.write_text("nation,state,county\nUSA,CA,Alameda\nUSA,NY,Kings\n")
     assert tree(load_spec(tmp_path / "spec.json")).keys[0] == ("USA",)
     for text, rule in {
-        "county,state\nAlameda,CA\n": "begins with its levels in their order, as 'nation,state,county'",
+        "county,state\nAlameda,CA\n": "its levels in their order, as 'nation,state,county'.*line is another",
+        "State,county\nCA,Alameda\n": "begins with its levels .*: its first line lacks state",
         "nation,state,county\nUSA,CA,Alameda\nUSA,NY\n": "needs 3 columns: line 3 has another number",
         "state,county\nCA,Alameda\nNY,Alameda\n": "lines 2 and 3 are duplicates.*below one parent",
         "nation,state,county\nUSA,CA,Alameda\nMexico,CA,Kern\n": "a state below two keys of nation",

@@ -17,7 +17,8 @@ from suffice.storage.ledger.person import loss_together
 from suffice.storage.ledger.replay import export_lines, public_fields, read_export
 from suffice.storage.operations.reconciliation import reconcile
 from suffice.storage.operations.verify_ledger import compare_with_store
-from suffice.storage.operations.verify_store import verify_release, verify_store
+from suffice.storage.operations.verify_release import verify_release
+from suffice.storage.operations.verify_store import verify_store
 from suffice.storage.releases.release_store import open_store
 from support.backups import back_up, restored
 from support.charging import drawn, published

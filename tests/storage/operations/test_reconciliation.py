@@ -25,7 +25,8 @@ from suffice.storage.ledger.replay import export_lines, read_export
 from suffice.storage.operations.markers import put_marker
 from suffice.storage.operations.reconciliation import adopt_store, reconcile
 from suffice.storage.operations.verify_ledger import compare_with_store
-from suffice.storage.operations.verify_store import verify_release, verify_store
+from suffice.storage.operations.verify_release import verify_release
+from suffice.storage.operations.verify_store import verify_store
 from suffice.storage.operations.witness import check_witness, make_witness, open_for_release
 from suffice.storage.releases.release_store import open_store
 from suffice.storage.releases.store_identity import LARGEST_SEQUENCE, marker_key

@@ -14,7 +14,7 @@ import pytest
 from suffice.errors import ReleaseMissingError
 from suffice.pipeline.terms.declaration import canonical_json
 from suffice.storage.ledger.opening import create_ledger
-from suffice.storage.operations.verify_store import verify_release
+from suffice.storage.operations.verify_release import verify_release
 from suffice.storage.releases.manifest import checksum
 from suffice.storage.releases.release_store import ReleaseStore, open_store
 from support.paid import open_books, pay

@@ -14,7 +14,8 @@ from suffice.errors import ReleaseCorruptError, SignatureError, StoreError, Usag
 from suffice.pipeline.spec.about import LARGEST_ABOUT, NOTHING, About
 from suffice.pipeline.terms.declaration import canonical_json
 from suffice.storage.operations.publishing import describe_release, mend_words
-from suffice.storage.operations.verify_store import verify_release, verify_store
+from suffice.storage.operations.verify_release import verify_release
+from suffice.storage.operations.verify_store import verify_store
 from suffice.storage.operations.withdrawing import withdraw
 from suffice.storage.releases.about_file import (
     MOST_WORDINGS,

@@ -20,7 +20,7 @@ from suffice.errors import (
 )
 from suffice.releasing.release import carry_out
 from suffice.storage.ledger.opening import open_ledger
-from suffice.storage.operations.verify_store import verify_release
+from suffice.storage.operations.verify_release import verify_release
 from suffice.storage.releases.descriptions import DESCRIPTIONS
 from suffice.storage.releases.release_store import open_release, open_store
 from support.bucket_server import BucketServer, bucket_server

@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from suffice.errors import ReleaseCorruptError, SignatureError, UsageError
 from suffice.pipeline.terms.declaration import canonical_json
-from suffice.storage.operations.verify_store import verify_release
+from suffice.storage.operations.verify_release import verify_release
 from suffice.storage.releases.manifest import checksum
 from suffice.storage.releases.manifest_reader import parse_manifest
 from suffice.storage.releases.release_store import open_release

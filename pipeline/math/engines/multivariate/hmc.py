@@ -159,7 +159,9 @@ def sample_until_settled(
             draws = kept[:, :, cells].transpose(0, 3, 2, 1)
             r_hat = split_r_hat(draws).max(axis=1)
             enough = min(FEWEST_EFFECTIVE, draws[:, :, 0, 0].size / 2)
-            unsettled = ~((r_hat <= SETTLED) & (effective_draws(draws).min(axis=1) >= enough))
+            unsettled = ~(r_hat <= SETTLED)
+            likely = ~unsettled
+            unsettled[likely] = ~(effective_draws(draws[:, :, likely]).min(axis=1) >= enough)
             if not unsettled.any():
                 break
             cells, apart = cells[unsettled], ~(r_hat[unsettled] <= FAR_APART)
@@ -351,9 +353,11 @@ def _root(kept: Floats, old: Floats, *, independent: bool = False) -> Floats:
     Of its diagonal alone, where coordinates are taken for independent.
     """
     iterations, size, n_cells, n_chains = kept.shape
-    pooled = kept.transpose(2, 1, 0, 3).reshape(n_cells, size, iterations * n_chains)
-    centred = pooled - pooled.mean(axis=2, keepdims=True)
-    covariance = centred @ np.swapaxes(centred, 1, 2) / (iterations * n_chains)
+    covariance = np.empty((n_cells, size, size))
+    for cell in range(n_cells):  # one after the other, so that draws stay in a near cache
+        pooled = kept[:, :, cell].transpose(1, 0, 2).reshape(size, iterations * n_chains)
+        centred = pooled - pooled.mean(axis=1, keepdims=True)
+        covariance[cell] = centred @ centred.T / (iterations * n_chains)
     variance = np.einsum("cii->ci", covariance)
     moved = np.isfinite(variance).all(axis=1) & (variance > 0.0).all(axis=1)
     if independent:

@@ -66,11 +66,11 @@ ROUNDING = 0.25
 """The kinks of Laplace noise are rounded off over this part of its scale where a gradient guides a chain. The
 density itself keeps them, and it alone decides what is accepted: the chains' distribution is exact, only
 their path is smoother, and several times as fast."""
-_LEFT = 2.5
+LEFT = 2.5
 """c: where noise hides a scale it may be anywhere in many decades, which this brings closer together."""
 _NEWTON = 12
 """Iterations that find a coordinate to the last digits."""
-_STEEPEST = 60.0
+STEEPEST = 60.0
 """Logarithms of standard deviations are kept within this, beyond which nothing is likely."""
 
 
@@ -351,7 +351,7 @@ class LatentTarget:
         root = np.zeros((d, d, x.shape[1]))
         root[_below(d)] = x[start : self._n_moments]
         diagonal = np.arange(d)
-        logs = np.clip(root[diagonal, diagonal], -_STEEPEST, _STEEPEST)
+        logs = np.clip(root[diagonal, diagonal], -STEEPEST, STEEPEST)
         log_slopes: tuple[Floats | float, Floats | float, Floats | float] = (0.0, 1.0, 0.0)
         if self.units is not None:
             units = np.repeat(self.units, x.shape[1] // self.units.shape[1], axis=1)
@@ -427,7 +427,7 @@ def _inverse_or_0(values: Floats) -> Floats:
 
 def _diagonal(coordinate: Floats, units: Floats) -> tuple[Floats, tuple[Floats, Floats, Floats]]:
     """Return the logs of diagonal entries, and ``ChainPosition.log_slopes``; see ``LatentTarget.units``."""
-    q = np.maximum(coordinate, -_STEEPEST / _LEFT)
+    q = np.maximum(coordinate, -STEEPEST / LEFT)
     small = np.exp(-np.abs(q))
     more = np.log1p(small)
     soft = np.maximum(q, 0.0) + more
@@ -435,9 +435,9 @@ def _diagonal(coordinate: Floats, units: Floats) -> tuple[Floats, tuple[Floats, 
     inside = share / soft
     rest = 1.0 - share
     # d log L / dq of L = r log(1 + e^q) / (1 + e^-q)^(c - 1).
-    slope = inside + (_LEFT - 1.0) * rest
-    bent = inside * (rest - inside) - (_LEFT - 1.0) * share * rest
-    logs = np.log(units * soft) - (_LEFT - 1.0) * (np.maximum(-q, 0.0) + more)
+    slope = inside + (LEFT - 1.0) * rest
+    bent = inside * (rest - inside) - (LEFT - 1.0) * share * rest
+    logs = np.log(units * soft) - (LEFT - 1.0) * (np.maximum(-q, 0.0) + more)
     return logs, (np.log(slope).sum(axis=0), slope, bent / slope)
 
 

@@ -12,7 +12,7 @@ posterior is exact (``multinomial.class_counts``); so is that of a root that is 
 (``multinomial``). A part of several families agrees on more margins and takes MCMC
 (``posterior``); one with a table of more than ``MOST_ENTRIES`` entries is taken family by family, whose
 margins are then not reconciled: (1) then leaves out what they say about each other. What a part is, and why
-it may be less than the whole network, is stated in ``tables_and_moves``.
+it may be less than the whole network, is stated in ``table_network``.
 
 Where a family's parents are a single root, its counts are margins of the nodes' tables; it has no table of
 its own, and its probabilities belong to the family. Else the combinations of the parents have a prior of
@@ -45,8 +45,8 @@ from suffice.pipeline.math.engines.combined import products, table_factors
 from suffice.pipeline.math.engines.multinomial.class_counts import StarCounts, star_posterior
 from suffice.pipeline.math.engines.multinomial.count_posterior import count_posterior
 from suffice.pipeline.math.engines.multinomial.noisy_counts import NoisyCounts
+from suffice.pipeline.math.engines.network.table_network import parts
 from suffice.pipeline.math.engines.network.table_posterior import NoisyTables, generator_of, network_posterior
-from suffice.pipeline.math.engines.network.tables_and_moves import parts
 from suffice.pipeline.terms.statistics.count_table import released_tables
 
 if TYPE_CHECKING:

@@ -1,6 +1,6 @@
 r"""Posteriors of a connected part of a network: latent tables by MCMC, then Dirichlets.
 
-Model, density (1) and moves as in ``tables_and_moves``. The question is the posterior of the probabilities,
+Model, density (1) and moves as in ``table_network``. The question is the posterior of the probabilities,
 
 .. math:: p(\theta \mid z) = \sum_n P(n \mid z) \prod_v \prod_{\mathrm{pa}}
     \mathrm{Dirichlet}(\theta_{v, \mathrm{pa}}; \alpha + n_{\mathrm{pa}}) \qquad (1)
@@ -38,7 +38,8 @@ import numpy as np
 from suffice.pipeline.math.distributions.composite import states_in_turn
 from suffice.pipeline.math.distributions.dirichlet import block_starts, block_totals, sample_blocks
 from suffice.pipeline.math.engines.multivariate.hmc import effective_draws, split_r_hat
-from suffice.pipeline.math.engines.network.tables_and_moves import Moves, TableNetwork, disjoint_moves, kinds
+from suffice.pipeline.math.engines.network.table_moves import Moves, disjoint_moves, kinds
+from suffice.pipeline.math.engines.network.table_network import TableNetwork
 from suffice.pipeline.terms.statistics.count_table import released_tables
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from suffice.pipeline.math.distributions.dirichlet import Starts
-    from suffice.pipeline.math.engines.network.tables_and_moves import Scope
+    from suffice.pipeline.math.engines.network.table_network import Scope
     from suffice.pipeline.math.priors.record_count import NPrior
     from suffice.pipeline.terms.released.noise_distribution import NoisyTotals
     from suffice.pipeline.terms.statistics.count_table import CountTable

@@ -59,8 +59,18 @@ _LEAST = 1e-80
 """What stands for a parameter at 0, where logarithms end: no count of rows makes a difference of it."""
 
 
+class _OfKnownParameter:
+    """What sums of a known parameter have in common."""
+
+    __slots__ = ()
+
+    def spread(self, total: Floats, n: Floats) -> Floats:
+        """Infinite: there is no parameter that nodes have to resolve."""
+        return np.full(np.broadcast_shapes(total.shape, n.shape), np.inf)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BinomialSum:
+class BinomialSum(_OfKnownParameter):
     """Successes among m N trials of a known probability."""
 
     success: float
@@ -78,17 +88,13 @@ class BinomialSum:
         trials = self.trials * n
         return _log_binomial(total, trials - total, self.success, self.failure)
 
-    def spread(self, total: Floats, n: Floats) -> Floats:
-        """Infinite: there is no parameter that nodes have to resolve."""
-        return np.full(np.broadcast_shapes(total.shape, n.shape), np.inf)
-
     def typical(self, n: Floats) -> Floats:
         """About the mode."""
         return np.rint(self.success * self.trials * n)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PoissonSum:
+class PoissonSum(_OfKnownParameter):
     """Sum of N Poisson counts of a known rate."""
 
     rate: float
@@ -101,17 +107,13 @@ class PoissonSum:
         # (1) by (2).
         return _log_over_factorial(total) - _deviance(total, mean)
 
-    def spread(self, total: Floats, n: Floats) -> Floats:
-        """Infinite: there is no parameter that nodes have to resolve."""
-        return np.full(np.broadcast_shapes(total.shape, n.shape), np.inf)
-
     def typical(self, n: Floats) -> Floats:
         """The mode."""
         return np.floor(self.rate * n)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NegativeBinomialSum:
+class NegativeBinomialSum(_OfKnownParameter):
     """Failures before r N successes of a known probability of success."""
 
     success: float
@@ -127,17 +129,13 @@ class NegativeBinomialSum:
         # (1): the last trial is a success.
         return binomial - np.log1p(total / successes)
 
-    def spread(self, total: Floats, n: Floats) -> Floats:
-        """Infinite: there is no parameter that nodes have to resolve."""
-        return np.full(np.broadcast_shapes(total.shape, n.shape), np.inf)
-
     def typical(self, n: Floats) -> Floats:
         """About the mode."""
         return np.floor(np.maximum(self.successes * n - 1.0, 0.0) * self.failure / self.success)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GammaSum:
+class GammaSum(_OfKnownParameter):
     """Sum whose multiple w S is gamma of shape k N and a known rate."""
 
     rate: float
@@ -151,10 +149,6 @@ class GammaSum:
         shape = self.shape * n
         # (1) by (2), with a = k N and x = rho w S: a log x - x - log Gamma(a) = h(a) - D(a, x).
         return log_height(shape) - _deviance(shape, self.rate * self.share * total) - np.log(total)
-
-    def spread(self, total: Floats, n: Floats) -> Floats:
-        """Infinite: there is no parameter that nodes have to resolve."""
-        return np.full(np.broadcast_shapes(total.shape, n.shape), np.inf)
 
     def typical(self, n: Floats) -> Floats:
         """The mode of the logarithm of S."""

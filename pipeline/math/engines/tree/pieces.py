@@ -1,178 +1,49 @@
 """The joint posterior of a tree of which no process holds all messages: pieces are tasks.
 
-Three kinds of tasks: messages of pieces' roots go up; what the top says of these roots comes down, and
-summaries of marginals are returned; or draws of the roots' counts come down, and draws are returned. A task
-works its pieces' messages out again, so that nothing is kept where it ran. What it returns depends on the
-tree alone, neither on where tasks run nor on the order in which they end.
+Messages of pieces' roots go up; what the top says of these roots comes down, and summaries of marginals are
+returned; or draws of the roots' counts come down, and draws are returned. Answers depend on the tree alone,
+neither on where tasks run nor on the order in which they end.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
 from suffice.pipeline.math.engines.tree.division import Division, leaves_of_a_piece
-from suffice.pipeline.math.engines.tree.drawing import draw_below, draw_tree
+from suffice.pipeline.math.engines.tree.drawing import draw_tree
 from suffice.pipeline.math.engines.tree.hyperparameters import weighed_points
 from suffice.pipeline.math.engines.tree.messages import Block, Ragged
 from suffice.pipeline.math.engines.tree.passes import Downward, LeafKeys, passed_up
-from suffice.pipeline.math.engines.tree.posterior import MOST_DRAWN, TAIL, mixed
-from suffice.pipeline.math.engines.tree.summaries import equal_tailed, moments, shortest
+from suffice.pipeline.math.engines.tree.piece_tasks import (
+    CENTRAL,
+    SHORTEST,
+    Summarised,
+    draws,
+    in_turn,
+    kept,
+    leaf_evidence,
+    marginals,
+    root_messages,
+)
+from suffice.pipeline.math.engines.tree.posterior import MOST_DRAWN, TAIL, MixedTree, mixed
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from suffice.pipeline.math.engines.tree.hyperparameters import WeighedPoints
     from suffice.pipeline.math.engines.tree.noisy_tree import NoisyTree
     from suffice.pipeline.math.engines.tree.passes import Passer, Upward
+    from suffice.pipeline.math.engines.tree.piece_tasks import Columns, PieceAnswer, Run
     from suffice.pipeline.math.engines.tree.populations import Population
     from suffice.typing import Counts, Floats, Rows
 
-Run = Callable[[Callable[..., Any], Iterable[tuple[Any, ...]]], Iterator[Any]]
-"""Runs a task for each tuple of arguments, and gives results in any order, as ``cluster.stream`` does."""
-Columns = tuple["Floats", "Floats", "Counts", "Counts"]
-"""Means, standard deviations, lower and upper ends."""
-CENTRAL, SHORTEST = "central", "shortest"
-_ENDS = {CENTRAL: equal_tailed, SHORTEST: shortest}
 _MASS = 0.95
 _KEY_WEIGHTS = 1 << 23
 """Counts in the windows of leaves' keys that a task weighs."""
-
-
-class RootMessages(NamedTuple):
-    """Of a piece, at every point: the message of its root, and the log evidence of all below."""
-
-    roots: list[Block]
-    log_evidence: list[float]
-
-
-class PieceAnswer(NamedTuple):
-    """Of a piece: of every level below its root what was asked, and what chances may be off by."""
-
-    levels: list[Any]
-    rounding: float
-    cut: float
-
-
-def root_messages(number: int, passers: Sequence[Passer], points: Floats) -> tuple[int, list[RootMessages]]:
-    """Pass messages up to the root of each piece; runs as a task."""
-    answers = []
-    for passer in passers:
-        roots, log_evidence = [], []
-        for point in points:
-            upward = passer.up(point)
-            roots.append(upward.inner[0].block(np.zeros(1, np.int64)))
-            log_evidence.append(upward.log_evidence)
-        answers.append(RootMessages(roots, log_evidence))
-    return number, answers
-
-
-def marginals(
-    number: int,
-    passers: Sequence[Passer],
-    points: Floats,
-    weights: Floats,
-    outsides: Sequence[Sequence[Ragged]],
-    reduced: Callable[[Ragged], Any],
-) -> tuple[int, list[PieceAnswer]]:
-    """Reduce the marginals of every level of each piece, given what the top says of its root; a task.
-
-    Parameters
-    ----------
-    number : int
-        Of the task.
-    passers : sequence of Passer
-        A piece each.
-    points : ndarray, shape (n_points, d)
-    weights : ndarray, shape (n_points,)
-    outsides : sequence of sequence of Ragged
-        Of every piece and point, one message.
-    reduced : callable
-    """
-    answers = []
-    for passer, outside in zip(passers, outsides, strict=True):
-        ways = [Downward(passer.up(point), of_root) for point, of_root in zip(points, outside, strict=True)]
-        levels = [reduced(law) for law in mixed(ways, weights)[1:]]
-        answers.append(PieceAnswer(levels, max(way.rounding for way in ways), max(way.cut for way in ways)))
-    return number, answers
-
-
-@dataclass(frozen=True, slots=True)
-class Summarised:
-    """Reduce chances to moments and intervals."""
-
-    kind: str
-    mass: float
-
-    def __call__(self, law: Ragged) -> Columns:
-        """Return the columns of some nodes."""
-        return (*moments(law), *_ENDS[self.kind](law, self.mass))
-
-
-def kept(law: Ragged) -> Ragged:
-    """Return chances as they are."""
-    return law
-
-
-def draws(
-    number: int,
-    passers: Sequence[Passer],
-    points: Floats,
-    totals: Counts,
-    point_of_draw: Rows,
-    weights: Sequence[Rows] | None,
-    rng: np.random.Generator,
-) -> tuple[int, list[Any]]:
-    """Draw the counts of each piece given draws of its root's; runs as a task.
-
-    Parameters
-    ----------
-    number : int
-        Of the task.
-    passers : sequence of Passer
-        A piece each.
-    points : ndarray, shape (n_points, d)
-    totals : ndarray of int64, shape (n_draws, n_pieces)
-    point_of_draw : ndarray of int64, shape (n_draws,)
-    weights : sequence of ndarray, optional
-        Of every piece's leaves. With them, sums of leaves times weights are returned, (n_draws,), and
-        otherwise counts of every level, (n_draws, n_nodes).
-    rng : numpy.random.Generator
-    """
-    answers: list[Any] = []
-    for piece, passer in enumerate(passers):
-        tree, n_draws = passer.tree, len(totals)
-        at_a_time = n_draws if weights is None else max(1, MOST_DRAWN // tree.n_leaves)
-        upwards = {point: passer.up(points[point]) for point in np.unique(point_of_draw).tolist()}
-        batches = []
-        for begin in range(0, n_draws, at_a_time):
-            of_draw = point_of_draw[begin : begin + at_a_time]
-            drawn = [
-                np.empty((len(of_draw), tree.n_nodes(level)), np.int64) for level in range(tree.depth + 1)
-            ]
-            drawn[0][:, 0] = totals[begin : begin + at_a_time, piece]
-            for point, upward in upwards.items():
-                draw_below(upward, drawn, np.flatnonzero(of_draw == point), rng)
-            batches.append(drawn[1:] if weights is None else drawn[-1] @ weights[piece])
-        answers.append(batches[0] if weights is None else np.concatenate(batches))
-    return number, answers
-
-
-def leaf_evidence(
-    number: int, keys: LeafKeys, scale: float | None, population: Population, point: Floats, tail: float
-) -> tuple[int, float]:
-    """Return the log chance of some leaves' released values alone; runs as a task."""
-    _, log_sums = keys.messages(scale, population, point, tail)
-    return number, float(log_sums @ keys.number)
-
-
-def in_turn(task: Callable[..., Any], arguments: Iterable[tuple[Any, ...]]) -> Iterator[Any]:
-    """Run tasks here, one after the other."""
-    return (task(*each) for each in arguments)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -266,47 +137,24 @@ class PiecePasser:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PiecewisePosterior:
+class PiecewisePosterior(MixedTree):
     """The joint law of all counts of a tree in pieces: what a ``TreePosterior`` answers, task by task.
+
+    Marginals are of the top's levels, and hyperparameters have the messages of the top.
 
     Attributes
     ----------
     passer : PiecePasser
-    hyperparameters : WeighedPoints
-        With messages of the top.
-    marginals : tuple of Ragged
-        Of the top's levels.
     outsides : tuple of Ragged
         At every point, what the top says of the pieces' roots.
-    rounding, cut : float
-        What rounding and the cut of tails may change a chance by, about.
     answers : dict
         Columns of every level, by kind and mass of the intervals.
     """
 
     passer: PiecePasser = field(repr=False)
-    hyperparameters: WeighedPoints
-    marginals: tuple[Ragged, ...] = field(repr=False)
     outsides: tuple[Ragged, ...] = field(repr=False)
-    rounding: float
-    cut: float
     answers: dict[tuple[str, float], list[Columns]] = field(repr=False)
-
-    @property
-    def tree(self) -> NoisyTree:
-        """The tree and what was released of it."""
-        return self.passer.tree
-
-    @property
-    def log_evidence(self) -> float:
-        """The log chance of what was released; of weights that are no probability but for a constant."""
-        return self.hyperparameters.log_evidence
-
-    @property
-    def most_drawn(self) -> int:
-        """Counts that draws hold at a time, where they are not asked for themselves."""
-        # More than in one process: every time pieces are passed anew.
-        return 8 * MOST_DRAWN
+    most_drawn: ClassVar[int] = 8 * MOST_DRAWN  # more than in one process: every time pieces are passed anew
 
     def means(self, level: int) -> Floats:
         """Return posterior means of a level's counts."""
@@ -477,6 +325,7 @@ def piecewise_posterior(
         passer.division, tree, of_top, [(piece, answer.levels) for piece, answer in pieces.items()], reduced
     )
     return PiecewisePosterior(
+        tree=tree,
         passer=passer,
         hyperparameters=hyperparameters,
         marginals=tuple(of_top),

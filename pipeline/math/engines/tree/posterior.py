@@ -7,7 +7,7 @@ has a point of its own, by these weights, and goes down the tree from the root's
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -32,40 +32,39 @@ MOST_DRAWN = 1 << 22
 """Counts that draws hold at a time, where they are not asked for themselves."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TreePosterior:
-    """The joint law of all counts, given what was released.
+@dataclass(frozen=True, kw_only=True)
+class MixedTree:
+    """What posteriors of a tree have in common, be it whole or in pieces.
 
     Attributes
     ----------
-    passer : Passer
+    tree : NoisyTree
+        The tree and what was released of it.
     hyperparameters : WeighedPoints
     marginals : tuple of Ragged
-        Of every level: the chances of each node's counts.
+        Of every level that this process holds: the chances of each node's counts.
     rounding, cut : float
         What rounding and the cut of tails may change a chance by, about.
+    most_drawn : int
+        Counts that draws hold at a time, where they are not asked for themselves.
     """
 
-    passer: Passer = field(repr=False)
+    tree: NoisyTree = field(repr=False)
     hyperparameters: WeighedPoints
     marginals: tuple[Ragged, ...] = field(repr=False)
     rounding: float
     cut: float
-
-    @property
-    def tree(self) -> NoisyTree:
-        """The tree and what was released of it."""
-        return self.passer.tree
+    most_drawn: ClassVar[int] = MOST_DRAWN
 
     @property
     def log_evidence(self) -> float:
         """The log chance of what was released; of weights that are no probability but for a constant."""
         return self.hyperparameters.log_evidence
 
-    @property
-    def most_drawn(self) -> int:
-        """Counts that draws hold at a time, where they are not asked for themselves."""
-        return MOST_DRAWN
+
+@dataclass(frozen=True, kw_only=True)
+class TreePosterior(MixedTree):
+    """The joint law of all counts, given what was released."""
 
     def means(self, level: int) -> Floats:
         """Return posterior means of a level's counts."""
@@ -126,11 +125,10 @@ def tree_posterior(tree: NoisyTree, population: Population, *, tail: float = TAI
     tail : float
         The share of a message that is cut at most, on either side.
     """
-    passer = Passer.of(tree, population, tail)
-    hyperparameters = weighed_points(passer)
+    hyperparameters = weighed_points(Passer.of(tree, population, tail))
     marginals, rounding, cut = mixed_marginals(hyperparameters.upwards, hyperparameters.weights)
     return TreePosterior(
-        passer=passer, hyperparameters=hyperparameters, marginals=marginals, rounding=rounding, cut=cut
+        tree=tree, hyperparameters=hyperparameters, marginals=marginals, rounding=rounding, cut=cut
     )
 
 

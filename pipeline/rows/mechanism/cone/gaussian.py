@@ -71,10 +71,10 @@ def quarter_disc(bits: Bits) -> tuple[Real, Real]:
     while True:
         across, up = uniform(bits), uniform(bits)
         while True:
-            a, b, one = across.digits, up.digits, 1 << 2 * across.length
-            if (a + 1) * (a + 1) + (b + 1) * (b + 1) <= one:
+            a, b, unit = across.digits, up.digits, 1 << 2 * across.length
+            if (a + 1) * (a + 1) + (b + 1) * (b + 1) <= unit:
                 return across, up
-            if a * a + b * b >= one:
+            if a * a + b * b >= unit:
                 break
             across.lengthen(bits)
             up.lengthen(bits)

@@ -122,10 +122,10 @@ def _reals(row: _Row) -> Iterator[Real]:
 
 def _rounded(shape: ConeShape, parts: list[Real], rows: list[_Row], length: int) -> list[int] | None:
     """Return the rounded components; None where reals of this length do not decide all of them."""
-    one, n = 1 << length, shape.dimension
+    unit, n = 1 << length, shape.dimension
     # With first moments row 0 is the first unit vector; without them its products are not asked for.
-    coordinates: list[list[Signed]] = [[(Interval(one, one), False), *[(Interval(0, 0), False)] * (n - 1)]]
-    norms = [Interval(one, one)]
+    coordinates: list[list[Signed]] = [[(Interval(unit, unit), False), *[(Interval(0, 0), False)] * (n - 1)]]
+    norms = [Interval(unit, unit)]
     for row in rows:
         known = row.coordinates(n, length)
         size = None if known is None else row.norm(known, length)

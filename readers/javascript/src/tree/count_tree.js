@@ -2,7 +2,7 @@
 
 import { ReleaseError, shown } from "../errors.js";
 import { uniforms } from "../random.js";
-import { DEFAULT_POPULATION, RECIPROCAL, ZERO_INFLATED, namedPopulation } from "./populations.js";
+import { DEFAULT_POPULATION, namedPopulation } from "./populations.js";
 import { finished, treePosterior } from "./posterior.js";
 import { TreeUnit } from "./unit.js";
 
@@ -11,7 +11,7 @@ const MOST = 2 ** 52;
 const DRAWS = 2000;
 const MASS = 0.95;
 /** Chances may be off by so much before it is said. */
-const WORTH_SAYING = 1e-3;
+const WORTH_SAYING = 0.01;
 /** Above it what one part of a tree says leaves less than 1e-9 of what the others say, next to what is cut. */
 const ROUNDED = 1e-6;
 
@@ -65,15 +65,9 @@ export class CountTree {
 
   /** What has to be said beside the numbers. */
   get notes() {
-    const fitted = this.population === ZERO_INFLATED ? "mean, spread and empty share" : "mean and spread";
-    const said = this.population === RECIPROCAL
-      ? ["Leaves: weights 1 / (n + 1)."]
-      : [`Leaves: ${this.population}, its ${fitted} integrated over.`];
-    said.push(...this.unit.notes);
-    if (this.error > WORTH_SAYING) {
-      said.push(`Weights of the population's mean and spread may be off by ${this.error.toPrecision(1)} in all, by the rule that integrates over them: chances of counts by no more.`);
-    }
-    return said;
+    if (this.error <= WORTH_SAYING) return this.unit.notes;
+    const off = `Chances may be off by up to ${Math.min(this.error, 1).toPrecision(1)}: the population's mean and spread are summed over points. Compare the population reciprocal, which has neither.`;
+    return [...this.unit.notes, off];
   }
 
   /**

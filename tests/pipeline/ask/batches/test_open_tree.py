@@ -110,3 +110,11 @@ def test_answers_are_those_of_one_process(release: Release, cluster: Any) -> Non
     with pytest.raises(UsageError, match="the tree is closed"):
         tree.draws(2, 1, component="true")
     assert len(tree.table()) == len(whole.table()), "what was asked before stays"
+
+
+def test_a_tree_that_is_not_open_says_so(release: Release) -> None:
+    tree = open_tree(release, "ill")
+    for name in ("table", "draws", "tree", "notes"):
+        with pytest.raises(UsageError, match=f"not open, and has no {name} yet: ask inside of with"):
+            getattr(tree, name)
+    assert not hasattr(tree, "tables")

@@ -21,7 +21,7 @@ from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.spec.spec import load_spec
 from suffice.pipeline.terms.declaration.documents import document
 from suffice.pipeline.terms.statistics.drawn_quantile import QuantilePlan, QuantileScores
-from suffice.pipeline.terms.statistics.statistic_plan import SamplePlan
+from suffice.pipeline.terms.statistics.sample_plan import SamplePlan
 from suffice.storage.releases.release_store import open_release
 from support.noisy import discrete_laplace
 from support.releases import publish

@@ -11,9 +11,9 @@ import pytest
 import suffice
 from suffice.pipeline.ask.posterior.choice_of_engine import posterior_of
 from suffice.pipeline.families import FAMILIES
-from suffice.pipeline.math.engines.multivariate.column_posterior import SharedTarget
 from suffice.pipeline.math.engines.multivariate.evidence import NormalEvidence, RegressionEvidence
 from suffice.pipeline.math.engines.multivariate.log_posterior import LatentN, LatentTarget
+from suffice.pipeline.math.engines.multivariate.shared_target import SharedTarget
 from suffice.pipeline.terms.released.noise_distribution import NoisyTotals
 from suffice.pipeline.terms.statistics.sensitivity import Design
 from support.joint import STEPS, plan_of, spec_of

@@ -54,7 +54,8 @@ def test_a_table_has_a_row_for_each_node_and_component(counted: CountTree) -> No
         assert 0 <= row["lower"] <= row["mean"] <= row["upper"]
     means = {(row["component"], row["key"]): row["mean"] for row in rows}
     assert means["true", "all"] == pytest.approx(sum(means["true", key] for key in "abc"), abs=1e-6)
-    assert counted.error < 0.05
+    assert counted.error < 0.01
+    assert counted.notes == ()
     assert "1 nation, 3 state, 9 county" in repr(counted)
     assert [row["key"] for row in counted.table(level="state")] == ["a", "b", "c"] * 2
     for row, widest in zip(counted.highest_density(), rows, strict=True):
@@ -100,6 +101,20 @@ def test_what_is_made_of_draws_agrees_with_marginals(counted: CountTree) -> None
     for row, other in zip(true, false, strict=True):
         assert 0.0 <= row["lower"] <= row["mean"] <= row["upper"] <= 1.0
         assert row["mean"] + other["mean"] == pytest.approx(1.0, abs=0.02)
+    for row in counted.sum("state", rng=1):
+        parts = [table[name, row["key"]] for name in counted.components]
+        assert abs(row["mean"] - sum(part["mean"] for part in parts)) < 6 * 0.022 * row["sd"]
+        # Components are independent: their variances add up, and 2,000 draws tell sds to a twentieth.
+        assert row["sd"] == pytest.approx(np.hypot(*(part["sd"] for part in parts)), rel=0.2)
+        assert isinstance(row["lower"], int)
+    assert counted.sum("state", of=["true"], rng=1).columns == (
+        "level",
+        "key",
+        "mean",
+        "sd",
+        "lower",
+        "upper",
+    )
     chances = counted.rank_probabilities("state", component="true", within=2)
     assert sum(row["probability"] for row in chances) == pytest.approx(2.0)
     assert chances[2]["probability"] == 1.0
@@ -126,7 +141,7 @@ def test_levels_may_be_missing() -> None:
     of_leaves = CountTree.of_leaves(TREE, released()[2])
     assert len(of_leaves.table(level="nation")) == 2
     without = CountTree.of(TREE, [None, *released()[1:]], population="reciprocal")
-    assert without.notes == ("Leaves: weights 1 / (n + 1).",)
+    assert without.notes == ()
     rows = without.least_squares()
     assert rows[0]["released"] is None
 
@@ -211,6 +226,21 @@ def test_names_that_are_not_there_are_refused(counted: CountTree) -> None:
         counted.share("nation")
     with pytest.raises(UnknownNameError, match=r"no component 'all': it has false, true"):
         counted.share("county", component="all")
+    wrong: Any
+    for wrong in ("true", []):
+        with pytest.raises(UsageError, match=r"a list of components, as \['false'\]"):
+            counted.ratio("true", "state", of=wrong)
+    with pytest.raises(UnknownNameError, match="no component 'all'"):
+        counted.sum("state", of=["true", "all"])
+    with pytest.raises(UsageError, match=r"keys by level, as \{'county': \[KEY"):
+        counted.roll_up("state")  # type: ignore[arg-type]
+    for name, here in {
+        "mean": r"table\(\)",
+        "per_row": r"posterior\(\), each level",
+        "levels": "tree.levels",
+    }.items():
+        with pytest.raises(AttributeError, match=f"has no attribute '{name}': here it is .*{here}"):
+            getattr(counted, name)
     with pytest.raises(UsageError, match="within"):
         counted.rank_probabilities("state", within=4, component="true")
 
@@ -238,7 +268,8 @@ def test_totals_without_noise_are_themselves(more: dict[str, object]) -> None:
     assert tree.components == ("total",)
     rows = tree.table()
     assert rows.title == "Totals of nation, state, county"
-    assert rows.notes[1] == "Totals are of values clipped to 0..9."
+    assert rows.notes[0] == "Totals are of values clipped to 0..9."
+    assert rows.notes[1].startswith("Chances may be off by up to 1: "), "noise is none, and answers are right"
     expected = np.concatenate(levels).tolist()
     assert [row["lower"] for row in rows] == [row["upper"] for row in rows] == expected
     assert [row["released"] for row in tree.least_squares()] == expected

@@ -25,10 +25,7 @@ from suffice.pipeline.rows.mechanism.sampling import CellSampler, Selector, expo
 from suffice.pipeline.rows.reduce.tree import zero_sums
 from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.terms.statistics.exponential_draws import LARGEST_SAMPLE_SCALE
-from suffice.pipeline.terms.statistics.statistic_plan import (
-    ScoreTables,
-    grid_values,
-)
+from suffice.pipeline.terms.statistics.sample_plan import ScoreTables, grid_values
 from support.exact import collected
 from support.samples import drawn, sample_of, sampled_spec
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from suffice.pipeline.terms.statistics.statistic_plan import ScoreTables
+    from suffice.pipeline.terms.statistics.sample_plan import ScoreTables
 
 CELLS = ((0, 0.0), (1, 1.0), (7, 0.3), (1000, 0.6), (10**9, 0.25), (10**13, 0.9))
 """Records of a cell, and the share of T's range that they have; of the last many scores are cut off."""

@@ -20,13 +20,8 @@ from suffice.pipeline.families.shared.one_sum import OneSum
 from suffice.pipeline.families.shared.parameter_space import Support
 from suffice.pipeline.terms.declaration.privacy_loss import PrivacyLoss
 from suffice.pipeline.terms.statistics.exponential_draws import LOWEST_SCORE, smallest_scale
+from suffice.pipeline.terms.statistics.sample_plan import ScoreTables, grid_points, grid_values, logarithm
 from suffice.pipeline.terms.statistics.sensitivity import Constants, NeighboringRelation
-from suffice.pipeline.terms.statistics.statistic_plan import (
-    ScoreTables,
-    grid_points,
-    grid_values,
-    logarithm,
-)
 from support.samples import bernoulli_sample, log_law
 
 if TYPE_CHECKING:

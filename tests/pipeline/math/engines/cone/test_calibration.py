@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+
 import numpy as np
 import pytest
 
@@ -9,11 +11,13 @@ from suffice.pipeline.ask.inference.posterior_terms import PLUG_IN
 from suffice.pipeline.ask.pooling.pool import observed_again
 from suffice.pipeline.ask.posterior.choice_of_engine import posterior_of
 from suffice.pipeline.math.engines.multivariate import column_posterior, hmc
+from suffice.pipeline.math.engines.multivariate.compiled_target import KERNEL
 from support.cone_calibration import (
     chances,
     moments_of,
     prior_of,
     ranks,
+    ranks_of_regressions,
     released,
     simulated,
 )
@@ -72,6 +76,22 @@ def test_ranks_of_more_columns_are_uniform(columns: int, size: int, epsilon: str
 def test_ranks_beside_a_public_n_are_uniform() -> None:
     rng = np.random.default_rng()
     shares = np.concatenate([ranks(simulated(2, "0.3", 100, rng, public_n=100), 300, rng) for _ in range(5)])
+    assert chances(shares, 10).min() > ALARM
+
+
+@pytest.mark.audit
+@pytest.mark.parametrize(
+    ("predictors", "epsilon", "noise"), [(2, "0.3", "cone"), (4, "0.3", "cone"), (2, "1", "laplace")]
+)
+def test_ranks_of_regressions_by_compiled_loops_are_uniform(
+    predictors: int, epsilon: str, noise: str
+) -> None:
+    """Truths from the default priors, of which no scale is known."""
+    importlib.import_module(KERNEL)
+    rng = np.random.default_rng()
+    shares = np.concatenate(
+        [ranks_of_regressions(predictors, epsilon, 100, 300, rng, noise) for _ in range(5)]
+    )
     assert chances(shares, 10).min() > ALARM
 
 

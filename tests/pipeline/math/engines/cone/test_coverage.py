@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import importlib
+
 import numpy as np
 import pytest
 from scipy.stats import norm
 
 from suffice.pipeline.ask.inference.posterior_terms import PLUG_IN
 from suffice.pipeline.math.engines.multivariate import column_posterior
+from suffice.pipeline.math.engines.multivariate.compiled_target import KERNEL
 from support.cone_coverage import LEVELS, Held, held, regressions, together
 
 FALSE_ALARM = 1e-6
@@ -37,7 +40,8 @@ def test_intervals_that_ignore_noise_are_too_narrow() -> None:
 @pytest.mark.parametrize("epsilon", ["0.1", "1"])
 @pytest.mark.parametrize(("predictors", "size"), [(1, 4000), (3, 1000), (6, 300)])
 def test_intervals_hold_correlated_predictors_slopes(predictors: int, size: int, epsilon: str) -> None:
-    """Moment matrices of three, five and eight rows."""
+    """Moment matrices of three, five and eight rows, by compiled loops."""
+    importlib.import_module(KERNEL)
     rng = np.random.default_rng()
     measured = together([held(regressions(predictors, epsilon, 50, rng)) for _ in range(size // 50)])
     assert not falls_short(measured), (measured.shares, measured.errors)

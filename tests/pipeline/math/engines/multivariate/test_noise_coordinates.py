@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from suffice.pipeline.math.engines.multivariate.column_posterior import SharedTarget
+    from suffice.pipeline.math.engines.multivariate.shared_target import SharedTarget
 
     Floats = NDArray[np.float64]
 

@@ -11,13 +11,13 @@ import pytest
 from scipy import integrate, stats
 
 from suffice.pipeline.math.distributions import spread_deviations, spread_scales
-from suffice.pipeline.math.engines.multivariate.column_posterior import SharedTarget
 from suffice.pipeline.math.engines.multivariate.evidence import MomentState, OutcomeNoise, RegressionEvidence
 from suffice.pipeline.math.engines.multivariate.exact_moments import (
     SpreadNormalEvidence,
     SpreadRegressionEvidence,
 )
 from suffice.pipeline.math.engines.multivariate.log_posterior import LatentN, LatentTarget
+from suffice.pipeline.math.engines.multivariate.shared_target import SharedTarget
 from suffice.pipeline.terms.released.noise_distribution import NoisyTotals
 from support.slopes import assert_gradient
 

@@ -12,7 +12,8 @@ from suffice.pipeline.math.engines.tree.division import PIECE_WEIGHTS, leaves_of
 from suffice.pipeline.math.engines.tree.messages import Ragged
 from suffice.pipeline.math.engines.tree.noisy_tree import NoisyTree
 from suffice.pipeline.math.engines.tree.passes import LeafKeys
-from suffice.pipeline.math.engines.tree.pieces import PiecewisePosterior, in_turn, piecewise_posterior
+from suffice.pipeline.math.engines.tree.piece_tasks import in_turn
+from suffice.pipeline.math.engines.tree.pieces import PiecewisePosterior, piecewise_posterior
 from suffice.pipeline.math.engines.tree.populations import POPULATIONS
 from suffice.pipeline.math.engines.tree.posterior import tree_posterior
 from support.small_trees import node_counts, released_tree

@@ -89,8 +89,9 @@ def test_hyperparameters_are_integrated_over_and_not_plugged_in() -> None:
         values=(np.array([6]), np.array([0, 1, 5])),
         scales=(0.6, 1.0),
     )
-    posterior = tree_posterior(tree, POPULATIONS["contaminated"])
-    exact = integrated_means(posterior.passer)
+    population = POPULATIONS["contaminated"]
+    posterior = tree_posterior(tree, population)
+    exact = integrated_means(Passer.of(tree, population, TAIL))
     difference = np.abs(posterior.means(1) - exact).max()
     assert difference < 0.01
     # The mutant: at the heaviest point alone.
