@@ -229,6 +229,7 @@ def _pool(keys: dict[str, str | int], part: FieldDistribution, pairs: Cells, cel
         slope=pool.slope,
         typical_size=pool.typical_size,
         size_unit=pool.size_unit,
+        largest_size=pool.largest_size,
         identified=pool.identified,
         settled=pool.settled,
         of_map=part.of_map,

@@ -58,6 +58,8 @@ class Pool:
         spread has none.
     size_unit : float
         What hyperpriors of slopes are by: the standard deviation of log sizes, or 1 where that is less.
+    largest_size : float, optional
+        The number of records that larger cells count as for slopes; None where there is none so large.
     beside_size : (str, float), optional
         The covariate that says what the size of a cell says, where there is one, and the R^2 of the slope by
         coefficients.
@@ -90,6 +92,7 @@ class Pool:
     settled: bool
     spread_slope: tuple[float, float] | None = None
     size_unit: float = 1.0
+    largest_size: float | None = None
     beside_size: tuple[str, float] | None = None
     most_spread: float | None = None
     chain_gap: float | None = None
@@ -114,6 +117,16 @@ class Pool:
         """What the spread is at most, in words; empty where that is not known."""
         known = self.most_spread
         return "" if known is None else f" (at most {known:.2g}, but for a chance of .025)"
+
+    @property
+    def of_far_sizes(self) -> str:
+        """What is said of cells that are far larger than all others; empty where there are none."""
+        if self.largest_size is None:
+            return ""
+        return (
+            f"slopes on log size{in_sentence(self.keys)} take cells of more than {self.largest_size:.2g} "
+            "records for such of that many: they are far larger than most, and would decide the slopes"
+        )
 
     @property
     def of_collinear_size(self) -> str:
@@ -153,6 +166,9 @@ class Pool:
             if has_spread_slope
             else None,
             size_unit=hyper.size_unit,
+            largest_size=float(np.expm1(hyper.grid.highest))
+            if has_slope and np.isfinite(hyper.grid.highest)
+            else None,
             beside_size=_beside_size(hyper, coefficients),
             identified=hyper.log_spread_sd <= UNIDENTIFIED * hyper.prior_log_spread_sd,
             most_spread=hyper.most(hyper.drawn_spread),

@@ -198,7 +198,8 @@ class PooledPosterior(Posterior):
                     for pool in self.pools
                     if not pool.identified
                 )
-                + _once(pool.of_collinear_size for pool in self.pools if pool.of_collinear_size),
+                + _once(pool.of_collinear_size for pool in self.pools if pool.of_collinear_size)
+                + _once(pool.of_far_sizes for pool in self.pools if pool.of_far_sizes),
             )
 
         conflict: Conflict = self._once("conflict", judged)

@@ -59,6 +59,8 @@ class Steps:
         Whether they tell that of all together; where there is none, too.
     season_identified : bool
         Whether they tell the spread of the season's effects; where there is none, too.
+    spread_identified : bool
+        Whether they tell the spread of the places of a map; where there is none, too.
     settled : bool
         Whether integrals are resolved, and propagation is off by little.
     error : FieldError or None
@@ -79,6 +81,7 @@ class Steps:
     identified: bool
     common_identified: bool
     season_identified: bool
+    spread_identified: bool
     settled: bool
     error: FieldError | None
     faint: bool
@@ -104,6 +107,7 @@ class Steps:
             identified=told["step"] or told.get("slope_step", False),
             season_identified=told.get("season", True),
             common_identified=told.get("common_step", True),
+            spread_identified=told.get("spread", True),
             settled=part.settled
             and (error is None or (error.largest <= UNRELIABLE and error.of_sd <= UNRELIABLE_SD)),
             error=error,
@@ -228,6 +232,12 @@ def doubts(steps: tuple[Steps, ...]) -> tuple[str, ...]:
             "how much of what moves is common"
             for each in steps
             if not each.common_identified
+        ),
+        *(
+            f"the spread of places{in_keys(each.keys)} is not identified: its hyperprior decides how much "
+            "they borrow from each other"
+            for each in steps
+            if not each.spread_identified
         ),
     )
 

@@ -215,8 +215,9 @@ def dense_nodes(
     step = (last - first) / n
     wanted = first + step * (np.arange(n) + 0.5)
     left, right = (np.repeat(end[:, None], n, axis=1) for end in (low, high))
-    # Newton's method needs a bracket no wider than the likelihood is.
-    narrowest = float(np.min(width / (high - low)))
+    # Newton's method needs a bracket no wider than the likelihood is, nor than either term of (2).
+    least = width if focus is None else np.minimum(width, focus.width)
+    narrowest = float(np.min(least / (high - low)))
     for _ in range(int(np.clip(np.ceil(-np.log2(narrowest)), *_BISECTIONS))):
         middle = (left + right) / 2.0
         is_low = coordinate(middle) < wanted

@@ -41,7 +41,7 @@ convergent trapezoidal rule. SIAM Review 56, 2014.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -50,13 +50,13 @@ from suffice.pipeline.math.engines.pooled.cells import Focus
 from suffice.pipeline.math.engines.pooled.hyperparameters import Hyperparameters
 from suffice.pipeline.math.engines.pooled.hyperpriors import SLOPE_SD, log_spread_slope_prior
 from suffice.pipeline.math.engines.pooled.normal import normal_density
-from suffice.pipeline.math.engines.pooled.residual_grid import ResidualGrid
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from suffice.pipeline.math.engines.pooled.kept_nodes import KeptNodes
     from suffice.pipeline.math.engines.pooled.populations import Population
+    from suffice.pipeline.math.engines.pooled.residual_grid import ResidualGrid
     from suffice.typing import Floats
 
 TOTAL = 2.0
@@ -181,7 +181,7 @@ def drawn_populations(hyper: Hyperparameters, blocks: KeptNodes, *, has_slope: b
     is_narrow = atoms.spread <= 2.0 * np.min(atoms.spread)
     reach = float(np.max(np.abs(atoms.location - middle)[is_narrow]))
     focus = Focus(centre=middle, width=least, reach=reach)
-    grid = ResidualGrid(focus=focus, origin=origin, knots=knots)
+    grid = replace(hyper.grid, focus=focus)
     density = np.array([atoms.densities(grid, each) for each in growth])
     n_atoms = len(atoms.location)
     likelihood = np.empty((len(b), len(g), n_cells, n_atoms), dtype=np.float32)

@@ -41,6 +41,7 @@ from suffice.pipeline.math.engines.pooled.dictionary import drawn_populations
 from suffice.pipeline.math.engines.pooled.dictionary_population import DictionaryPopulation
 from suffice.pipeline.math.engines.pooled.hyperparameters import fitted
 from suffice.pipeline.math.engines.pooled.marginals import LineMarginals
+from suffice.pipeline.math.engines.pooled.residual_grid import sharpened
 from suffice.pipeline.math.engines.pooled.shared_density import SharedDensity
 
 if TYPE_CHECKING:
@@ -138,7 +139,7 @@ class PooledDistribution(LineMarginals):
         )
         for each in np.unique(knot).tolist():
             z[knot == each] = np.interp(rank[knot == each], below[each], points)
-        return self.line.parameter(z + hyper.slope[number] * (log_size - hyper.grid.origin))
+        return self.line.parameter(z + hyper.slope[number] * hyper.grid.beyond_origin(log_size))
 
 
 def drawn_positions(
@@ -209,7 +210,7 @@ def mixture_over(
     # Populations are the same at every slope.
     of_any = np.flatnonzero(np.any(hyper.weight > 0.0, axis=0))
     shared = [share * density for share, density in hyper.components(population, 0, of_any)]
-    whole = SharedDensity.of(np.sum(shared, axis=0))
+    whole = SharedDensity.of(sharpened(np.sum(shared, axis=0)))
     single = [each.astype(np.float32) for each in shared]
     marginals = []
     for _, nodes in blocks(hyper.grid.focus):

@@ -263,11 +263,12 @@ def _moments(hyper: Hyperparameters, blocks: KeptNodes, n_cells: int) -> Moments
         sizes.append(np.sum(of_size * nodes.log_size, axis=1) / np.maximum(np.sum(of_size, axis=1), 1e-300))
     measures = Measures.of(hyper.grid.points, np.concatenate(weights), hyper.grid.focus.apart**2)
     ((_, mean, variance),) = measures.moments(reference[0], [reference[1]])
-    size = np.concatenate(sizes)
+    highest = hyper.grid.highest
+    size = np.minimum(np.concatenate(sizes), highest)
     precision = np.maximum(1.0 / variance - 1.0 / of_reference, 1e-3 / of_reference)
     # Of positions: what the slope explains is put back.
     position = location + (mean - location) / (variance * precision) + slope * (size - hyper.grid.origin)
-    return Moments(mean=position, precision=precision, log_size=size)
+    return Moments(mean=position, precision=precision, log_size=size, highest=highest)
 
 
 def _approximate_mode(model: FieldModel) -> tuple[Floats, Floats]:

@@ -24,8 +24,8 @@ More cells begin where fewer have the posterior: the approximation is off by as 
 is. Nodes of up to ``KEPT_NODES`` cells are kept; of more they are made again for every look, a block at a
 time. Spreads far below what any cell can tell are one, ``LEAST`` of the standard deviation of m at s = 0.
 
-Spreads are those at knots of log size at most ``_APART`` apart, but for long ranges, and mixtures between
-them (``residual_grid``).
+Spreads are those at knots of log size, and mixtures between them (``residual_grid``): knots are closer
+together the steeper the slope may be, but for long ranges.
 
 Symbols: t, s, b, g: nodes of the four rules; log p(h | y): ``log_weight``.
 """
@@ -53,7 +53,7 @@ from suffice.pipeline.math.engines.pooled.normal_approximation import (
     moments_of,
     spread_ends,
 )
-from suffice.pipeline.math.engines.pooled.residual_grid import ResidualGrid
+from suffice.pipeline.math.engines.pooled.residual_grid import ResidualGrid, sharpened
 from suffice.pipeline.math.engines.pooled.shared_density import SharedDensity
 
 if TYPE_CHECKING:
@@ -70,7 +70,9 @@ _NODES = {100: (15, 17, 21), 2000: (11, 13, 11), None: (9, 9, 7)}
 """Nodes of the rules over t, s and b, up to so many cells: of more, less is left to integrate over."""
 _NODES_OF_ALL = {10: (11, 13, 13, 9), 100: (7, 11, 9, 7), 2000: (7, 11, 7, 7), None: (7, 9, 7, 5)}
 """The same over t, s, b and g."""
-_APART, _KNOTS = 2.0, (2, 6)
+_APART, _RATIO, _KNOTS = 2.0, 0.35, {2000: 12, None: 6}
+"""Of knots: how far apart they are at most, and the logarithms of spreads at the steepest slopes of a box.
+How many there are at most, up to so many cells."""
 LEAST = 0.5
 """Of the standard deviation of m at s = 0: spreads below are one, as no cells can tell them."""
 FIRST_CELLS, MORE = 512, 5
@@ -80,6 +82,7 @@ ROUNDS = 8
 _NEGLIGIBLE = 1e-7
 _FLOOR = 1e-300
 _TOGETHER = 1 << 16
+_BEND = 3.0
 FARTHEST, FINEST, _FINEST_OF_KNOTS = 40.0, 1.0 / 400.0, 1.0 / 150.0
 """Of where slopes move cells, in units of the line: beyond, narrow laws fall between nodes and evidence is
 too high (a slope of 2 moves cells of 2 records 26 units from those of 10^6). Of it, the least width, and that
@@ -369,7 +372,7 @@ class Fit:
             size_unit=unit,
         )
         # The same of every slope.
-        density = SharedDensity.of(result.densities(self.population, 0, slice(None)))
+        density = SharedDensity.of(sharpened(result.densities(self.population, 0, slice(None))))
         for _, nodes in self.blocks(grid.focus):
             for number, slope in enumerate(b):
                 z = density.integrals(grid.placed(nodes, float(slope)).measure())
@@ -403,13 +406,17 @@ class Fit:
         sizes = np.array([max(np.min(moments.log_size) - 1.5, 0.0), np.max(moments.log_size) + 0.5])
         knots: tuple[float, ...] = (origin,)
         if self.has_spread_slope:
-            n_knots = int(np.clip(np.ceil((sizes[1] - sizes[0]) / _APART) + 1, *_KNOTS))
+            steepest = abs(box.g[0]) + box.g[1] / 2.0
+            apart = min(_APART, _RATIO / steepest)
+            most = next(n for cells, n in _KNOTS.items() if cells is None or len(moments.mean) <= cells)
+            n_knots = int(np.clip(np.ceil((sizes[1] - sizes[0]) / apart) + 1, 2, most))
             knots = tuple(np.linspace(float(sizes[0]), float(sizes[1]), n_knots).tolist())
         # At the sizes where populations are narrowest.
         narrowest = float(np.min(np.exp(box.g[0] * (sizes - origin))))
         spread = spread * narrowest
         least = LEAST * float((np.sum(moments.precision) + prior.precision) ** -0.5)
-        lowest = max(float(box.s[0] - box.s[1]) * narrowest, least)
+        # Of a node: below it, up to the end of a rule, there is no population that nodes are to tell.
+        lowest = max(float(np.min(spread)), least)
         # Where narrow populations may be, of small cells and of large ones.
         about = float(np.mean(location))
         moved = b[:, None, None] * (sizes - origin)[:, None] if self.has_slope else np.zeros((1, 1, 1))
@@ -417,5 +424,10 @@ class Fit:
         reach = min(float(np.max(gap[np.maximum(spread, least) <= 2.0 * lowest], initial=0.0)), FARTHEST)
         # Narrower ones than this share of where they may be are told apart once the box is smaller.
         lowest = max(lowest, reach * (_FINEST_OF_KNOTS if self.has_spread_slope else FINEST))
-        focus = Focus(centre=about, width=lowest, reach=reach if reach > 2.0 * lowest else 0.0)
-        return ResidualGrid(focus=blocks_focus(self.blocks, focus), origin=origin, knots=knots), lowest
+        # Sums over nodes are not as good where (2) of ``cells`` bends, so that it bends elsewhere.
+        reach = reach + _BEND * lowest if reach > 2.0 * lowest else 0.0
+        focus = Focus(centre=about, width=lowest, reach=reach)
+        grid = ResidualGrid(
+            focus=blocks_focus(self.blocks, focus), origin=origin, knots=knots, highest=moments.highest
+        )
+        return grid, lowest

@@ -146,7 +146,7 @@ def standard_scores(pool: PooledDistribution) -> Floats:
     hyper = pool.hyperparameters
     middle, slope = hyper.mean(hyper.location), hyper.mean(hyper.slopes)
     known = moments_of(KeptNodes(pool.blocks.source, pool.blocks.cells), middle)
-    expected = middle + slope * (known.log_size - hyper.grid.origin)
+    expected = middle + slope * hyper.grid.beyond_origin(known.log_size)
     variance = hyper.mean(hyper.spread**2) + hyper.sd(hyper.location) ** 2 + 1.0 / known.precision
     scores: Floats = (known.mean - expected) / np.sqrt(variance)
     return scores
@@ -247,7 +247,7 @@ def _places(pool: PooledDistribution, population: _Population, source: Movable, 
     hyper = pool.hyperparameters
     first, last, size, scale = source.parts(cells)
     # What the population expects of the first part, and by how much it varies.
-    at = hyper.mean(hyper.location) + hyper.mean(hyper.slopes) * (np.log1p(size) - hyper.grid.origin)
+    at = hyper.mean(hyper.location) + hyper.mean(hyper.slopes) * hyper.grid.beyond_origin(np.log1p(size))
     spread = hyper.mean(hyper.spread)
     low, middle, high = (size * pool.line.parameter(at + side * spread) for side in (-1.0, 0.0, 1.0))
     width = np.sqrt((high - low) ** 2 / 4.0 + scale**2 + middle)

@@ -6,9 +6,17 @@ has the log size :math:`\hat v_c`. Given the spread s, and the slopes b and g of
 .. math:: \hat x_c \sim \mathrm{Normal}\bigl(m + b (\hat v_c - v_0), \, 1 / \omega_c\bigr), \qquad
     \omega_c = \frac{q_c}{1 + s_c^2 q_c}, \qquad s_c = s \, e^{g (\hat v_c - v_0)}. \qquad (1)
 
+Slopes are lines on log sizes as far as these go together. One cell of 10^7 records among cells of 3 would
+decide them by itself, and everywhere between. So log sizes count up to Tukey's outer fence,
+
+.. math:: \hat v_c \le f = Q_3 + 3 \max(Q_3 - Q_1, 1.35), \qquad (2)
+
+4.7 standard deviations above the middle of normal log sizes, and of no others than a few in a thousand.
+
 References
 ----------
-Fay, Herriot. Estimates of income for small places. J. Amer. Statist. Assoc. 74, 1979.
+Fay, Herriot. Estimates of income for small places. J. Amer. Statist. Assoc. 74, 1979. Tukey. Exploratory data
+analysis, 1977.
 """
 
 from __future__ import annotations
@@ -36,6 +44,8 @@ _SPREADS, _SPREAD_SLOPES = 60, 9
 _WIDEST, _FAR = (1e-3, 5.0), 4.0
 T_REACH = 4.3
 _TOGETHER = 1 << 22
+_FENCE, _LEAST_RANGE = 3.0, 1.35
+"""Of the fence, in interquartile ranges, and the least of these: that of log sizes with a unit of 1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +55,8 @@ class Moments:
     mean: Floats
     precision: Floats
     log_size: Floats
+    highest: float = np.inf
+    """f of (2)."""
 
     @property
     def size_unit(self) -> float:
@@ -90,7 +102,15 @@ def moments_of(blocks: KeptNodes, middle: float, *, is_near: bool = False) -> Mo
             log_size[block] = np.sum(of_v * nodes.log_size, axis=1) / np.sum(of_v, axis=1)
         omega = precision / (1.0 + precision)
         middle = float(np.sum(omega * mean) / np.sum(omega))
-    return Moments(mean=mean, precision=precision, log_size=log_size)
+    highest = outer_fence(log_size)
+    return Moments(mean=mean, precision=precision, log_size=np.minimum(log_size, highest), highest=highest)
+
+
+def outer_fence(log_size: Floats) -> float:
+    """Return f of (2); infinity where no log size is beyond."""
+    lower, upper = np.quantile(log_size, (0.25, 0.75))
+    fence = float(upper + _FENCE * max(float(upper - lower), _LEAST_RANGE))
+    return fence if np.max(log_size) > fence else np.inf
 
 
 def _near(position: Floats, middle: float, sd: float) -> Floats:

@@ -379,7 +379,7 @@ class _Approximation:
         lowest = max(lowest, reach * FINEST)
         reach = reach if reach > 2.0 * lowest else 0.0
         focus = blocks_focus(cells.blocks, Focus(centre=about, width=lowest, reach=reach))
-        grid = ResidualGrid(focus=focus, origin=origin)
+        grid = ResidualGrid(focus=focus, origin=origin, highest=moments.highest)
         wide = _REACH * sd[:, None, :]
         ends = zip(np.min(location - wide, axis=(1, 2)), np.max(location + wide, axis=(1, 2)), strict=True)
         places = [

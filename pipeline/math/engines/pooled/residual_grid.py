@@ -2,12 +2,13 @@ r"""A common grid of what a population is the law of, and each cell's likelihood
 
 With a slope b on log size, populations are laws of
 
-.. math:: z = x - b (v - v_0). \qquad (1)
+.. math:: z = x - b (\min(v, f) - v_0). \qquad (1)
 
-A cell's nodes (``cells``) are a measure of z. Their weights are moved to the two nearest points of a common
-grid, such that mass and mean stay, so that integrals of any function that is smooth on the grid are those
-over the nodes, but for what a variance of at most a quarter of a squared step adds; integrals under many
-populations are then one product of matrices.
+A cell's nodes (``cells``) are a measure of z. Their weights are moved to the three nearest points of a common
+grid, such that mass and mean stay and the variance is a quarter of a squared step more, wherever between
+points a node is. By two points it is between nothing and that much, and thousands of cells that are alike
+tell the difference. Integrals of any function that is smooth on the grid are those over the nodes, but for
+this variance, which ``sharpened`` takes off; integrals under many populations are one product of matrices.
 
 Where the spread of a population depends on the size of a cell, the grid is of z and of ``knots`` of log size:
 a node is moved to the nearest points of the two nearest knots, in proportion to how near they are. A
@@ -17,7 +18,8 @@ theirs.
 The grid is evenly spaced in the first term of (2) of ``cells``: dense where populations may be narrow, and
 wide elsewhere.
 
-Symbols: b: ``slope``; v_0: ``origin``; c, d: ``focus``; g: ``spread_slope``.
+Symbols: b: ``slope``; v_0: ``origin``; f: ``highest`` (``normal_approximation``); c, d: ``focus``; g:
+``spread_slope``.
 """
 
 from __future__ import annotations
@@ -49,11 +51,19 @@ class ResidualGrid:
         The log size at which populations have their location and spread.
     knots : tuple of float
         Log sizes, evenly spaced; the origin alone where spreads do not depend on the size.
+    highest : float
+        The log size that larger ones count as; infinity where there are none.
     """
 
     focus: Focus
     origin: float
     knots: tuple[float, ...] = (0.0,)
+    highest: float = np.inf
+
+    def beyond_origin(self, log_size: Floats) -> Floats:
+        """Return how far log sizes are above the origin: what slopes multiply."""
+        result: Floats = np.minimum(log_size, self.highest) - self.origin
+        return result
 
     @property
     def _scaled(self) -> Focus:
@@ -112,7 +122,7 @@ class ResidualGrid:
         # Places among some hundred points need no more than seven digits.
         unit = self._scaled.width
         position = ((nodes.position - self.focus.centre) / unit).astype(np.float32)
-        moved = ((slope / unit) * (nodes.log_size - self.origin)).astype(np.float32)
+        moved = ((slope / unit) * self.beyond_origin(nodes.log_size)).astype(np.float32)
         place = (position[:, :, None] - moved[:, None, :]).ravel()[nodes.kept]
         if self.focus.reach:
             even = np.float32(self.focus.reach / unit)
@@ -123,7 +133,7 @@ class ResidualGrid:
             np.arcsinh(place, out=place)
         place *= np.float32(1.0 / self._step)
         place += np.float32(self._half)
-        np.clip(place, 0.0, n_points - 1.01, out=place)
+        np.clip(place, 1.0, n_points - 2.01, out=place)
         first = place.astype(np.int32)
         share = place - first
         first += nodes.row * np.int32(n_points * n_knots)
@@ -142,6 +152,16 @@ class ResidualGrid:
             shape=(len(nodes.position), n_points * n_knots),
             weight=nodes.of_kept,
         )
+
+
+def sharpened(density: Floats) -> Floats:
+    """Return densities (n_densities, n_points) less an eighth of their second differences.
+
+    Integrals are then those over nodes, whose weights a grid has with that much more variance.
+    """
+    result = density.copy()
+    result[:, 1:-1] -= (density[:, 2:] - 2.0 * density[:, 1:-1] + density[:, :-2]) / 8.0
+    return np.maximum(result, 0.0, out=result)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,9 +198,14 @@ class Placed:
 
     def _measure(self, weight: Floats, moved: int) -> Floats:
         size = self.shape[0] * self.shape[1]
-        upper = weight * self.share
-        total = np.bincount(self.first + np.int32(moved), weight - upper, size).astype(np.float64)
-        total[1:] += np.bincount(self.first + np.int32(moved), upper, size)[:-1]
+        is_upper = self.share >= 0.5
+        nearest = self.first + is_upper + np.int32(moved)
+        # From the nearest point, in -1/2..1/2.
+        place = self.share - is_upper
+        below, above = (0.5 * weight * (0.5 + sign * place) ** 2 for sign in (-1.0, 1.0))
+        total = np.bincount(nearest, weight - below - above, size).astype(np.float64)
+        total[:-1] += np.bincount(nearest, below, size)[1:]
+        total[1:] += np.bincount(nearest, above, size)[:-1]
         return total.reshape(self.shape)
 
     def at_nodes(self, values: Floats) -> Floats:

@@ -117,6 +117,20 @@ def test_steps_that_cells_tell_behind_noise_are_called_too_small(
     assert any("too small" in sentence for sentence in said) == is_said
 
 
+@pytest.mark.parametrize(("log_sd", "is_said"), [(0.68, True), (0.65, False)])
+def test_a_spread_of_places_that_cells_do_not_tell_is_said(log_sd: float, *, is_said: bool) -> None:
+    """The logarithm of its hyperprior has a standard deviation of 1.11: six tenths of that are .67."""
+    part: Any = SimpleNamespace(
+        shape=(3, 4),
+        n_cells=12,
+        known={"step": (0.05, 0.01)},
+        log_sd={"step": 0.2, "spread": log_sd},
+        settled=True,
+    )
+    said = doubts((Steps.of({}, part),))
+    assert any("spread of places is not identified" in sentence for sentence in said) == is_said
+
+
 def test_intervals_hold_and_are_narrower_than_alone(answer: PanelPosterior) -> None:
     truth = 1.0 / (1.0 + np.exp(-LOGIT.ravel()))
     low, high = answer.interval(0.95)
