@@ -297,6 +297,7 @@ def test_threads_and_processes_sum_the_same(tmp_path: Path, cluster: str) -> Non
     assert {key: round(value) for key, value in counts.items()} == {"UA": 15, "DL": 10, "other": 5}
 
 
+@pytest.mark.slow
 def test_an_older_ledger_and_a_fresh_store_are_refused(tmp_path: Path) -> None:
     """A copy from before the first charge: with today's rules exit 0, and epsilon 2 for 1."""
     witness = str(tmp_path / "elsewhere" / "witness")

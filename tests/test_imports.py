@@ -121,11 +121,13 @@ def test_help_needs_no_numbers(directory: Path) -> None:
     assert not modules_after(command("--help"), directory) & (OPTIONAL | NUMERIC)
 
 
+@pytest.mark.slow
 def test_a_plan_needs_no_engine_no_ledger_and_no_reader_of_data(directory: Path) -> None:
     loaded = modules_after(command("plan", "spec.yaml"), directory)
     assert not loaded & (OPTIONAL | {"pyarrow", "scipy"})
 
 
+@pytest.mark.slow
 def test_the_ledger_needs_no_engine(directory: Path) -> None:
     loaded = modules_after("import suffice.storage.ledger.sql.sqlite", directory)
     assert not loaded & (ENGINE | ORCHESTRATOR | HEAVY | {"pyarrow", "scipy"})

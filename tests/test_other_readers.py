@@ -74,6 +74,7 @@ def test_the_package_passes_the_check_of_r(repository: Path, tmp_path: Path) -> 
     assert "Status: OK" in checked.stdout, checked.stdout
 
 
+@pytest.mark.slow
 def test_r_reads_draws_of_the_statistic_that_is_named_with_keys_as_they_are(
     repository: Path, tmp_path: Path
 ) -> None:

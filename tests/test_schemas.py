@@ -114,6 +114,7 @@ def test_what_a_network_says_of_tables_apart_is_in_the_schema() -> None:
         assert not schema.is_valid(told)
 
 
+@pytest.mark.slow
 def test_a_plan_that_is_changed_is_refused() -> None:
     schema, refused = validator("plan-1"), 0
     for name in ("window", "units"):

@@ -100,6 +100,7 @@ def test_every_command_and_option_is_in_the_reference() -> None:
     assert all(f"]({Path(name).name})" in root for name in made if not name.endswith("index.md"))
 
 
+@pytest.mark.slow
 def test_messages_name_pages_by_their_titles() -> None:
     """A wheel has none of these files; and a title that no page has helps nobody."""
     titles = {

@@ -25,6 +25,7 @@ with scratch_directory(Path(sys.argv[1])) as (place, _):
 """
 
 
+@pytest.mark.slow
 def test_the_next_audit_removes_what_a_killed_one_left(tmp_path: Path) -> None:
     command = [sys.executable, "-c", HOLD, str(tmp_path)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as other:

@@ -124,6 +124,7 @@ def test_posteriors_take_suppressed_days_as_censored(folder: Path, run: Run) -> 
     assert "from draws" not in said
 
 
+@pytest.mark.slow
 def test_a_pooled_total_says_that_its_ends_are_from_draws(tmp_path: Path, run: Run) -> None:
     (tmp_path / "law.yaml").write_text(LAW.replace("family: poisson", "family: count"))
     (tmp_path / "table.csv").write_text(TABLE)

@@ -240,6 +240,7 @@ def test_two_months_compared(suffice: Runner, tmp_path: Path, monkeypatch: pytes
     assert "flights@2013-01 are the same release" in same["message"]
 
 
+@pytest.mark.slow
 def test_releases_pooled(suffice: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = tmp_path / "store"
     statistics = {"cancelled": {"family": "bernoulli", "column": "c"}}

@@ -46,6 +46,7 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> list[Release]:
     return found
 
 
+@pytest.mark.slow
 def test_a_posterior_under_two_priors_answers_everything(pair: list[Release]) -> None:
     posterior = pair[0].posterior("delay", prior=TWO)
     mean, interval = posterior.mean("mean"), posterior.credible_interval("mean")

@@ -199,6 +199,7 @@ def test_every_refusal_has_its_status_and_its_json(
     assert suffice.json("ledger", "show")["accounts"][0]["spent"] == "0"
 
 
+@pytest.mark.slow
 def test_the_ledger_commands(workspace: Workspace, suffice: Runner, tmp_path: Path) -> None:
     suffice.json("release", spec_file(workspace))
     (account,) = suffice.json("ledger", "show", "passengers")["accounts"]
@@ -347,6 +348,7 @@ def test_the_version(suffice: Runner) -> None:
     assert suffice.text("--version").startswith("suffice 0.")
 
 
+@pytest.mark.slow
 def test_saturated_values_are_said_to_be(workspace: Workspace, suffice: Runner) -> None:
     """Thirty thousand records behind a promise of five: an error would depend on the data."""
     write_parts(flights(30_000), workspace.data)

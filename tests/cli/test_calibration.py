@@ -107,6 +107,7 @@ def test_a_calibration_of_pooled_cells_is_over_releases(workspace: Workspace, su
         assert "pooled" in suffice.text(*words, *refused, status=2)
 
 
+@pytest.mark.slow
 def test_a_plan_finds_the_epsilon_of_a_target(workspace: Workspace, suffice: Runner) -> None:
     spec = spec_file(workspace)
     target = ("--target", "cancelled probability width 0.2")

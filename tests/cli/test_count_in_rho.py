@@ -206,6 +206,7 @@ def test_a_release_and_an_account_state_epsilons_at_deltas(place: Path, suffice:
     assert place.exists()
 
 
+@pytest.mark.slow
 def test_a_year_of_windows_in_rho(place: Path, suffice: Runner) -> None:
     """What a plan finds for (epsilon, delta) in a year; metrics of the window that was charged most."""
     content = json.loads((place / "rho.json").read_text(encoding="utf-8"))

@@ -43,6 +43,7 @@ def test_a_fit_is_printed_with_every_choice(suffice: Runner, store: str) -> None
         assert line in said.splitlines()
 
 
+@pytest.mark.slow
 def test_json_has_all_numbers_and_a_seed_repeats_them(suffice: Runner, store: str) -> None:
     asked = (*WORDS, "--states", "2", "--store", store, *QUICK)
     document = suffice.json(*asked)

@@ -50,6 +50,7 @@ def computed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return cells
 
 
+@pytest.mark.slow
 def test_a_posterior_computes_the_cells_that_it_prints(
     release: str, computed: list[int], suffice: Runner
 ) -> None:

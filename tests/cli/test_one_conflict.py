@@ -127,6 +127,7 @@ def test_what_is_published(suffice: Runner, store: Path, tmp_path: Path) -> None
     assert SAID in words(page)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["api", "explorer"])
 def test_what_javascript_shows(store: Path, how: str) -> None:
     folder = next((store / "monthly" / "2013-01").iterdir())

@@ -138,6 +138,7 @@ def test_how_far_a_posterior_moves_is_told(workspace: Workspace, suffice: Runner
     assert "--robustness shows one side" in suffice.text(*words, *versus, status=2)
 
 
+@pytest.mark.slow
 def test_a_posterior_is_written_as_a_card(workspace: Workspace, suffice: Runner, tmp_path: Path) -> None:
     suffice.json("release", spec_file(workspace))
     page = tmp_path / "card.html"
@@ -187,6 +188,7 @@ MANY = 2500
 """Cells that take several blocks."""
 
 
+@pytest.mark.slow
 def test_outputs_say_where_a_default_prior_decides(suffice: Runner, tmp_path: Path) -> None:
     release = str(Path(__file__).parents[1] / "vectors" / "valid" / "negative" / "release")
     said = "the default prior decides 95 % intervals, or their far ends, of probability in 3 of 3 cells: the"

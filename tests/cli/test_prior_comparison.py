@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from support.making import Workspace
 
 
+@pytest.mark.slow
 def test_priors_are_compared_by_evidence(workspace: Workspace, suffice: Runner, tmp_path: Path) -> None:
     suffice.json("release", spec_file(workspace))
     words = ("compare-priors", "flights", "cancelled", "--prior", "Beta(1, 1)", "--prior", "Beta(1, 9)")
@@ -34,6 +35,7 @@ def test_priors_are_compared_by_evidence(workspace: Workspace, suffice: Runner, 
     assert "two or more" in suffice.text(*words[:5], status=2)
 
 
+@pytest.mark.slow
 def test_a_conflict_is_a_line_in_every_output(workspace: Workspace, suffice: Runner, tmp_path: Path) -> None:
     suffice.json("release", spec_file(workspace))
     words = ("posterior", "flights", "cancelled", "--n-prior", "Uniform(0, 5)")

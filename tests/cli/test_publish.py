@@ -25,6 +25,7 @@ def store(tmp_path: Path) -> str:
     return str(tmp_path / "store")
 
 
+@pytest.mark.slow
 def test_a_publication_is_made_found_listed_checked_and_fetched(
     store: str, suffice: Runner, tmp_path: Path
 ) -> None:
@@ -120,6 +121,7 @@ def test_a_store_that_is_not_there_is_not_an_empty_one(store: str, suffice: Runn
     assert len(suffice.json("publications", "list", "--store", other)["publications"]) == 1
 
 
+@pytest.mark.slow
 def test_what_is_shown_says_of_which_cells_it_is(store: str, suffice: Runner) -> None:
     words = ("publish", "flights", "flag", "--draws", "0", "--store", store)
     whole = suffice.text(*words)
@@ -242,6 +244,7 @@ def test_a_file_of_no_priors_is_refused(
     assert name in said or "prior must be Beta" in said
 
 
+@pytest.mark.slow
 def test_priors_are_given_by_statistic(store: str, suffice: Runner) -> None:
     words = ("publish", "flights", "flag", "kind", "--draws", "0", "--store", store)
     made = suffice.json(*words, "--prior", "flag=Beta(2, 2)", "--prior", "kind = Dirichlet(3)")

@@ -228,6 +228,7 @@ def axis_of(page: Path) -> tuple[str, ...]:
     return tuple(re.findall(r"<text[^>]*>([^<]+)</text>", axis[: axis.index("</svg>")]))
 
 
+@pytest.mark.slow
 def test_the_catalogue_shows_draws_and_no_explorer_for_them(
     store: Path, suffice: Runner, tmp_path: Path
 ) -> None:

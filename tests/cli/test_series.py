@@ -27,6 +27,7 @@ def store(tmp_path: Path) -> str:
     return str(tmp_path / "releases")
 
 
+@pytest.mark.slow
 def test_a_series_is_walked_over(store: str, suffice: Runner, tmp_path: Path) -> None:
     files = {name: tmp_path / name for name in ("table.csv", "draws.csv", "walk.svg")}
     options = ["--out", "table.csv", "--draws-out", "draws.csv", "--plot", "walk.svg"]

@@ -181,6 +181,7 @@ def test_cells_in_order_have_steps_and_no_population(suffice: Runner, tmp_path: 
     assert (published["population"], published["step"]) == ("walk", row["step"])
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("here")
 def test_a_posterior_has_coefficients_in_its_document(suffice: Runner) -> None:
     document = suffice.json("posterior", "counties", "ill", *FORMULA, "--pooled", "logit-normal")

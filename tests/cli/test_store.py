@@ -23,6 +23,7 @@ def spent(suffice: Runner) -> str:
     return str(suffice.json("ledger", "show")["accounts"][0]["spent"])
 
 
+@pytest.mark.slow
 def test_an_older_ledger_and_a_fresh_store(workspace: Workspace, suffice: Runner, tmp_path: Path) -> None:
     """Before, the second release of the same key was made: epsilon 2 for 1."""
     first = spec_file(workspace)
@@ -53,6 +54,7 @@ def _main(*words: str) -> None:
     app.main(words)
 
 
+@pytest.mark.slow
 def test_a_stripped_and_a_moved_store_are_adopted(
     workspace: Workspace, suffice: Runner, tmp_path: Path
 ) -> None:
@@ -162,6 +164,7 @@ def test_a_store_is_verified(workspace: Workspace, suffice: Runner) -> None:
         assert Path(released["files"][0]["path"]).name in found["problems"][0]
 
 
+@pytest.mark.slow
 def test_a_witness_refuses_an_older_copy(
     workspace: Workspace, suffice: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -49,6 +49,7 @@ def run(capsys: pytest.CaptureFixture[str]) -> Run:
     return command
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("workspace")
 def test_a_signed_release_from_new_keys_to_pinned_readers(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     key = run("keys", "new", "--out", "key.pem")
@@ -133,6 +134,7 @@ def test_a_rerun_publishes_the_staged_signature_and_never_signs_again(
         assert Path(release.uri, "manifest.json").read_bytes() == staged.manifest
 
 
+@pytest.mark.slow
 def test_the_ledger_is_held_against_its_store(workspace: Workspace, run: Run) -> None:
     copy_database(workspace.directory / "ledger.db", workspace.directory / "before.db")
     run("release", "release.json")

@@ -104,6 +104,7 @@ def test_a_dry_run_says_what_is_left_and_charges_nothing(spec: str, suffice: Run
     assert "nothing is left" in only
 
 
+@pytest.mark.slow
 def test_a_backfill_stops_at_the_budget_with_a_table(spec: str, suffice: Runner) -> None:
     suffice.json("release", spec, "--window", "2013-02")
     text = suffice.text("backfill", spec, "--from", "2013-01", *AS_OF, status=3)
@@ -245,6 +246,7 @@ def test_the_page_on_exit_statuses_has_the_monitors() -> None:
     assert f"| {OVERDUE} | `suffice status`" in page.read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_an_amendment_is_asked_for_by_its_number_and_shown(workspace: Workspace, suffice: Runner) -> None:
     spec = spec_file(
         workspace, statistics=STATISTICS, groups=None, window={**WINDOW, "amend": ["7 days", "4 weeks"]}

@@ -63,6 +63,7 @@ def _entries(workspace: Workspace) -> int:
         return len(list(ledger.entries()))
 
 
+@pytest.mark.slow
 def test_a_withdrawn_release_is_refused_and_stays_charged(workspace: Workspace, run: Run) -> None:
     _write_spec(workspace)
     released = run("release", "release.json")

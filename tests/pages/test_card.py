@@ -244,6 +244,7 @@ def test_a_card_is_accessible_and_fits_a_phone(
     context.close()
 
 
+@pytest.mark.slow
 def test_the_browser_would_run_what_is_not_escaped(browser: Browser, tmp_path: Path) -> None:
     """The control: the same keys in a page that does not escape them change its title."""
     path = tmp_path / "open.html"

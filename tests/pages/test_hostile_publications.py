@@ -88,6 +88,7 @@ def test_what_answers_no_request_is_refused_and_stops_nothing_else(tmp_path: Pat
     assert sorted(problem.split()[1].rstrip(":") for problem in found.problems) == sorted(hostile)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["flag-summaries.parquet", "flag-summaries.json"], ids=["Parquet", "JSON"])
 def test_a_table_that_is_none_leaves_its_publication_out_and_nothing_leads_there(
     tmp_path: Path, name: str

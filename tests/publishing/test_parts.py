@@ -205,6 +205,7 @@ def test_a_part_that_was_damaged_or_is_of_another_version_is_computed_again(
     assert computed == [0, 1, 2]
 
 
+@pytest.mark.slow
 def test_a_part_of_another_request_is_not_taken(
     release: Path, tmp_path: Path, on_threads: dict[str, bytes]
 ) -> None:

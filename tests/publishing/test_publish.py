@@ -127,6 +127,7 @@ def test_draws_written_in_python_say_what_they_are_of(release: Release, tmp_path
         assert opened.attrs["inference_library_version"] == suffice.__version__
 
 
+@pytest.mark.slow
 def test_hostile_keys_are_inert_in_every_file(release: Release, tmp_path: Path) -> None:
     made = publish(release, ["flag", "kind"], draws=2, formats=["csv", "card"], to=str(tmp_path))
     rows = list(csv.DictReader(io.StringIO(made.read("kind-draws.csv").decode(), newline="")))
@@ -191,6 +192,7 @@ def test_of_two_at_once_one_wins_and_both_get_it(release: Release, tmp_path: Pat
     assert any(is_new for is_new, _ in got)
 
 
+@pytest.mark.slow
 def test_releases_are_pooled_and_compared(months: list[Release], tmp_path: Path) -> None:
     first, second = months
     pooled = publish(first, "flag", disjoint=[second], draws=5, formats="parquet", to=str(tmp_path))
@@ -234,6 +236,7 @@ def test_cells_are_rolled_up(release: Release, tmp_path: Path) -> None:
         publish(release, "flag", assume="one parameter", to=str(tmp_path))
 
 
+@pytest.mark.slow
 def test_titles_and_files_tell_what_was_asked(
     release: Release, months: list[Release], tmp_path: Path
 ) -> None:
@@ -279,6 +282,7 @@ def test_a_plug_in_posterior_is_called_so(release: Release, tmp_path: Path) -> N
     assert any("not calibrated" in note for note in source["notes"])
 
 
+@pytest.mark.slow
 def test_models_are_published_as_their_commands_print_them(tmp_path: Path) -> None:
     chains = suffice.open_release("models", store=publish_models(tmp_path / "models"))
     where = {"origin": "JFK"}

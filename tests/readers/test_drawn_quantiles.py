@@ -89,6 +89,7 @@ def test_python_and_javascript_compute_the_law_again(folder: Path) -> None:
     assert None not in found[1:], dict(zip(sharper, found[1:], strict=True))
 
 
+@pytest.mark.slow
 def test_javascript_finds_pythons_range(tmp_path: Path) -> None:
     """Under both relations, with and without groups, units and rho."""
     manifests = []

@@ -84,6 +84,7 @@ def expected(release: Release, statistic: str, prior: str) -> np.ndarray:
     return np.column_stack([mean, sd, ends])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("statistic", PRIORS)
 def test_a_likelihood_in_javascript_is_pythons(
     release: Release, likelihoods: Publication, statistic: str, tmp_path: Path

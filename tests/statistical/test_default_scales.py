@@ -61,6 +61,7 @@ def enough(family: str, n: int, epsilon: str, cells: int, prior: str | None = No
     return int(np.sum((low <= truth) & (truth <= high))) >= binom.ppf(FALSE_ALARM, cells, LEAST)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", ["exponential", "laplace"])
 def test_a_scale_far_below_the_bound_is_held(family: str) -> None:
     assert enough(family, 30, "1", CELLS)
@@ -74,6 +75,7 @@ def test_a_scale_of_any_size_is_held(family: str, n: int, epsilon: str) -> None:
     assert enough(family, n, epsilon, AUDIT_CELLS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", ["exponential", "laplace"])
 def test_a_prior_that_noise_multiplies_conflicts_with_all_cells_together(family: str) -> None:
     """Truths are at 1 % of the bound: no cell alone is far out, at 30 records and epsilon 1.

@@ -93,6 +93,7 @@ def test_large_draws_do_not_repeat() -> None:
     assert len(set(noise.tolist())) == 1000
 
 
+@pytest.mark.slow
 def test_no_chunk_is_left_out_or_drawn_twice() -> None:
     """At b = 2^55 two of n = 131,079 draws coincide, or one is 0, with chance about n^2 / 8b = 6e-8."""
     size = 16 * CHUNK + 7

@@ -31,6 +31,7 @@ def test_the_greedy_adversary(found: Callable[[str], Result]) -> None:
     assert ours(result, "records of the rarer symbol, of 1,000") == 0
 
 
+@pytest.mark.slow
 def test_the_divergence_of_laplace(found: Callable[[str], Result]) -> None:
     """The sums are within 1.2 % of 9.28, 11.41, 10.96, 10.87, 10.90, which were simulated."""
     result = found("kl_of_laplace")

@@ -89,6 +89,7 @@ def test_a_client_is_treated_as_its_address(
         pass
 
 
+@pytest.mark.slow
 def test_a_client_whose_workers_may_spill_is_refused() -> None:
     with by_address() as processes, DaskClient(processes, set_as_default=False) as client:
         with pytest.raises(ClusterError) as caught, open_cluster(client):
@@ -205,6 +206,7 @@ def test_the_functions_of_the_page(
     assert len(connected) == (name == "gateway"), "what the function starts, it takes down"
 
 
+@pytest.mark.slow
 def test_neither_a_spec_nor_a_parameter_of_a_flow_names_a_function(tmp_path: Path) -> None:
     """Whoever writes one of them must not have code imported where the exact sums are."""
     with pytest.raises(ValueError, match="by SUFFICE_CLUSTER, where the flow runs"):

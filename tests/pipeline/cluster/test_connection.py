@@ -71,6 +71,7 @@ def test_a_scheduler_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     assert caught.value.__suppress_context__
 
 
+@pytest.mark.slow
 def test_a_cluster_that_may_spill_is_refused() -> None:
     with by_address() as processes:  # Dask's defaults
         with pytest.raises(ClusterError, match="may write its memory to disk"):
@@ -105,6 +106,7 @@ def test_a_script_without_a_guard_is_told_so(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_cluster_keeps_nothing_of_a_run_that_is_over() -> None:
     with dask.config.set(NO_SPILLING), by_address() as processes:
         with open_cluster(processes.scheduler_address):

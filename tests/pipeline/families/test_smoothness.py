@@ -380,6 +380,7 @@ def test_the_prior_leaves_what_its_concentration_says(prior: str) -> None:
     assert np.any(farther > np.exp(-1.34 * found * levels) + error)
 
 
+@pytest.mark.slow
 def test_there_is_no_concentration_of_heavy_tails_nor_of_several_parameters() -> None:
     of_heavy, _ = concentration_of(posterior_of("normal_known_variance", prior="StudentT(1, 0, 1)"))
     assert of_heavy is not None

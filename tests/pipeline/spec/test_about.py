@@ -59,6 +59,7 @@ def _spec(about: object = None, **changes: Any) -> dict[str, Any]:
     return mapping("data", **stated, **({} if about is None else {"about": about}))
 
 
+@pytest.mark.slow
 @given(ABOUTS)
 def test_no_wording_changes_what_is_charged(about: dict[str, Any]) -> None:
     try:

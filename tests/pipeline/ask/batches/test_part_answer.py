@@ -122,6 +122,7 @@ def test_one_cell_stands_for_no_more_than_draws_allow() -> None:
         assert computed == [different]
 
 
+@pytest.mark.slow
 def test_draws_of_shared_cells_follow_their_posterior() -> None:
     """Means of 6,000 draws are within 6 standard errors: a false alarm of 1e-8 for 6 cells."""
     shared = posterior_of_alike(cells("bernoulli", ALIKE), posterior_of, DRAWS)

@@ -57,6 +57,7 @@ def answer() -> MapPosterior:
     return asked(released(logit, np.full(N, 60), CELLS), LINKED)
 
 
+@pytest.mark.slow
 def test_an_answer_says_what_borrowed_from_what_and_its_error(answer: MapPosterior) -> None:
     said = str(answer)
     assert f"{N} cells pooled with their neighbours by county, {len(LINKED)} pairs" in said
@@ -96,6 +97,7 @@ def test_neighbours_take_part_and_draws_go_together(answer: MapPosterior) -> Non
     assert near > far + 0.1
 
 
+@pytest.mark.slow
 def test_where_there_is_no_map_little_is_borrowed_from_neighbours() -> None:
     logit = np.random.default_rng(4).normal(-1.5, 0.8, N)
     answer = asked(released(logit, np.full(N, 200), CELLS), PAIRS)

@@ -38,6 +38,7 @@ def walked(statistic: NoisyStatistic, **asked: Any) -> WalkedPosterior:
     return answer
 
 
+@pytest.mark.slow
 def test_a_jump_is_listed_and_the_rest_is_narrower_than_alone() -> None:
     truth = np.where(np.arange(24) < 13, 0.2, 0.55)
     answer = walked(released(truth, {"month": MONTHS}), over="month")
@@ -58,6 +59,7 @@ def test_a_jump_is_listed_and_the_rest_is_narrower_than_alone() -> None:
     assert answer.probability(above=0.35, rng=1)[:12].max() < 1e-3
 
 
+@pytest.mark.slow
 def test_series_share_steps_unless_they_are_pooled_within_a_column() -> None:
     rng = np.random.default_rng(2)
     moving = 1.0 / (1.0 + np.exp(1.0 - np.cumsum(rng.normal(0.0, 0.4, 24))))
@@ -166,6 +168,7 @@ def test_what_a_walk_does_not_go_with(asked: dict[str, Any], says: str) -> None:
         walked(statistic, **asked)
 
 
+@pytest.mark.slow
 def test_a_season_is_told_and_its_effects_are_listed() -> None:
     """Of 24 months whose logits have a season of .8 and next to no steps, with 600 records each."""
     effects = 0.8 * np.sin(2.0 * np.pi * np.arange(24) / 12.0)
@@ -189,6 +192,7 @@ def test_a_season_is_told_and_its_effects_are_listed() -> None:
         plain.seasons()
 
 
+@pytest.mark.slow
 def test_what_returns_to_a_level_and_what_has_a_slope_is_said() -> None:
     statistic = released(np.full(8, 0.3), {"month": MONTHS[:8]})
     returning, sloped = walked(statistic, over="month kind=ar1"), walked(statistic, over="month order=2")

@@ -143,6 +143,7 @@ def test_intervals_hold_and_are_narrower_than_alone(answer: PanelPosterior) -> N
     assert np.all((share > 0.0) & (share < 1.0))
 
 
+@pytest.mark.slow
 def test_draws_have_the_margins_and_go_together(answer: PanelPosterior) -> None:
     drawn = answer.sample(2000, np.random.default_rng(1))["probability"]
     np.testing.assert_allclose(drawn.mean(axis=0), answer.mean(), atol=6.0 * np.max(answer.sd()) / 2000**0.5)
@@ -158,6 +159,7 @@ def test_held_out_cells_are_foretold_better_than_alone(answer: PanelPosterior) -
     assert "expectation propagation on the map" in comparison.said
 
 
+@pytest.mark.slow
 def test_an_answer_that_is_not_resolved_says_so() -> None:
     """Released numbers below 0 leave probabilities anywhere, of which much lies beyond the points."""
     plan = statistic_plan({"family": "bernoulli", "column": "x"}, epsilon="1", public_n=False)

@@ -35,6 +35,7 @@ def pooled(statistic: NoisyStatistic, asked: Any = True, **terms: Any) -> Pooled
     return pooled_posterior(statistic, PosteriorTerms(**terms), asked, lambda: posterior_of(statistic))
 
 
+@pytest.mark.slow
 def test_an_outlier_is_listed_and_stays_itself() -> None:
     truth, size = np.random.default_rng(5).beta(6, 54, 40), np.full(40, 150)
     truth[7] = 0.8
@@ -136,6 +137,7 @@ def test_what_pooled_cells_do_not_take(asked: Any, terms: dict[str, Any], error:
         pooled(released(np.full(4, 0.2), np.full(4, 30)), asked, **terms)
 
 
+@pytest.mark.slow
 def test_a_population_without_a_shape_takes_nothing_further_and_says_its_error() -> None:
     statistic = released(np.random.default_rng(3).beta(4, 16, 12), np.full(12, 60))
     with pytest.raises(UsageError, match="dictionary goes with no covariates, order or neighbours"):

@@ -121,6 +121,7 @@ def test_one_or_twenty_simulations_call_nothing_calibrated(mutant: str) -> None:
     assert judge(simulate(generative_model, 1, np.random.default_rng(8)).clipped).conclusion == CANNOT_TELL
 
 
+@pytest.mark.slow
 def test_the_noise_can_be_seen_where_it_matters() -> None:
     """Noise variance against sampling variance: 2 b^2 / 4 against n / 4 about probability 1/2.
 

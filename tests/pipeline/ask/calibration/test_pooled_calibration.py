@@ -55,6 +55,7 @@ def verdicts(mean: float, times: int, releases: int = 100) -> dict[str, float]:
     return {each: said.count(each) / times for each in (CALIBRATED, NOT_CALIBRATED, CANNOT_TELL)}
 
 
+@pytest.mark.slow
 def test_verdicts_err_as_seldom_as_they_say() -> None:
     """At a bar: called not calibrated in at most 1 of 1,000, so that 20 of 3,000 have a chance of 1e-9.
 

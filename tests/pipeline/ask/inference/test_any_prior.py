@@ -345,6 +345,7 @@ def test_a_spike_of_an_unbounded_support_is_seen_where_its_mass_is(width: float)
     assert abs(plain.mean("rate")[0] - expected) > 0.1 * plain.sd("rate")[0]
 
 
+@pytest.mark.slow
 def test_a_density_at_points_alone_is_refused_and_a_table_of_few_points_is_not() -> None:
     points = np.linspace(0.0, 1.0, 11)
     with pytest.raises(PriorError, match=r"not seen whole.*hints"):
@@ -358,6 +359,7 @@ def test_a_density_at_points_alone_is_refused_and_a_table_of_few_points_is_not()
         assert found == pytest.approx(6120 / 20_000, abs=5e-4)
 
 
+@pytest.mark.slow
 def test_a_histogram_is_seen_whole() -> None:
     """Its quantiles, which are hints, are not its steps: mass by exact sums over the ten bins."""
     edges = np.linspace(0.0, 1.0, 11)

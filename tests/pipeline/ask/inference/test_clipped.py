@@ -375,6 +375,7 @@ def test_pooled_posteriors_are_those_of_enumeration(
     assert abs(ignored.mean(name)[0] - mean) > 1e-3 * sd
 
 
+@pytest.mark.slow
 def test_pooled_cells_in_which_clipping_is_negligible_stay_as_they_were() -> None:
     parts = [counted("40", [[100, 1900], [1900, 100]]), counted("40", [[120, 1880], [1850, 150]])]
     terms: dict[str, Any] = {"prior": "Gamma(1, 0.1)", "n_prior": Uniform(0, 100)}

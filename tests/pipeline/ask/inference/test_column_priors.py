@@ -166,6 +166,7 @@ def test_more_points_than_can_be_looked_at_are_refused() -> None:
         posterior_of(of_regression(), prior=prior, method="plug-in")
 
 
+@pytest.mark.slow
 def test_draws_of_a_prior_are_of_it() -> None:
     """What calibration draws: named parameters from what is stated, by Kolmogorov and Smirnov (2e-7)."""
     constants, family = of_regression().plan.parameters, FAMILIES["linear_regression"]

@@ -421,6 +421,7 @@ def test_stated_values_need_not_be_whole_numbers() -> None:
     assert list(moved.point_masses) == pytest.approx([0.4, 0.5])
 
 
+@pytest.mark.slow
 def test_single_values_of_numpyro_are_points() -> None:
     numpyro = pytest.importorskip("numpyro.distributions")
     statistic = released("poisson", [[7, 3]])

@@ -105,6 +105,7 @@ def test_one_number_has_the_answer_of_enumeration(family: str, name: str) -> Non
     of_one(family, name)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("family", "name"), [("bernoulli", "comb"), ("poisson", "pole at 0")])
 def test_an_odd_prior_of_one_number_has_the_answer_of_enumeration(family: str, name: str) -> None:
     of_one(family, name)

@@ -122,6 +122,7 @@ def test_a_network_by_chains_counts_their_draws() -> None:
     assert found.mean()[0, 0] > reference.mean()[0, 0]
 
 
+@pytest.mark.slow
 def test_two_categories_are_a_probability_by_quadrature() -> None:
     def log_density(p: Floats) -> Floats:
         return np.asarray(-(((np.log(p) - np.log1p(-p)) - 0.5) ** 2) - np.abs(9 * p - 3))

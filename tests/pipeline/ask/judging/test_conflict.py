@@ -213,6 +213,7 @@ def test_a_public_n_is_not_judged_and_plug_in_has_no_prior_of_n() -> None:
     assert plug_in.n_prior == ""
 
 
+@pytest.mark.slow
 def test_the_threshold_counts_quantities_and_cells() -> None:
     one = posterior_of(bernoulli((85, 15)), prior="Beta(60, 60)").conflict
     many = posterior_of(bernoulli(*[(85, 15)] * 50), prior="Beta(60, 60)").conflict

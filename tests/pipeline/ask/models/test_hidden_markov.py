@@ -47,6 +47,7 @@ def agreement(fit: HiddenMarkovFit, truth: NDArray[np.int64]) -> float:
     return max(same, 1.0 - same)
 
 
+@pytest.mark.slow
 def test_states_and_parameters_are_found_behind_the_noise(
     fit: HiddenMarkovFit, crashes: tuple[Release, NDArray[np.int64]]
 ) -> None:
@@ -115,6 +116,7 @@ def test_arviz_gets_restarts_as_chains_and_reads_the_file(fit: HiddenMarkovFit, 
     assert (tmp_path / "draws.nc").stat().st_size > 0
 
 
+@pytest.mark.slow
 def test_sweeps_are_doubled_until_restarts_agree(
     crashes: tuple[Release, NDArray[np.int64]], monkeypatch: pytest.MonkeyPatch
 ) -> None:

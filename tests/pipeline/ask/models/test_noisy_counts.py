@@ -30,6 +30,7 @@ def test_a_released_count_below_zero() -> None:
     assert log_emission(-3, 0.5, 5.0) == pytest.approx(-2.996545, abs=5e-7)
 
 
+@pytest.mark.slow
 @settings(max_examples=300)
 @given(
     released=st.integers(-200, 6000),

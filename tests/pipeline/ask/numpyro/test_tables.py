@@ -160,6 +160,7 @@ def written_out(statistic: NoisyStatistic, probabilities: list[Floats], *, is_ro
     return total
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SMALL)
 def test_sums_over_tables_are_those_of_all_rows(name: str) -> None:
     points = 3

@@ -72,6 +72,7 @@ def off(neighboring: str, simulations: int) -> Iterator[tuple[str, float, float]
             yield f"{name} of {errors.n}", abs(error.value - expected), both
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("neighboring", ONE_DRAW)
 def test_the_errors_are_those_of_the_papers_setting(neighboring: str) -> None:
     """6 standard errors, of both sides, of 1,500 data sets of each size: an alarm of 2e-9 in each of 24."""
@@ -152,6 +153,7 @@ def test_each_family_can_be_compared(family: str) -> None:
     assert errors.sample_mean.value <= errors.sample_draw.value + 3 * errors.sample_draw.standard_error
 
 
+@pytest.mark.slow
 def test_what_it_says_is_fit_for_json_and_repeatable() -> None:
     two: dict[str, Any] = {
         name: {
@@ -188,6 +190,7 @@ def test_an_impossible_truth_is_refused(truth: Any, said: str) -> None:
         suffice.beside_sample(spec_of(), n=[10], truth=truth, simulations=5)
 
 
+@pytest.mark.slow
 def test_a_truth_beyond_the_grid_is_said_to_be_never_drawn() -> None:
     said = {
         truth: str(suffice.beside_sample(spec_of(), n=[3], truth=truth, simulations=2, method="plug-in")[0])

@@ -84,6 +84,7 @@ def widths(epsilon: Fraction, n: int, simulations: int, rng: np.random.Generator
     return np.asarray(interval[:, 1] - interval[:, 0])
 
 
+@pytest.mark.slow
 def test_the_answer_is_where_the_width_is_reached() -> None:
     """Median widths of 1,000 fresh simulations: 6 standard errors of both sides' medians, and no more."""
     found = smallest_loss(spec_of(neighboring="replace_one"), "flag probability width 0.12", n=1000)
@@ -98,6 +99,7 @@ def test_the_answer_is_where_the_width_is_reached() -> None:
     assert np.median(widths(found.statistic_loss.amount * 2 / 3, 1000, 1000, rng)) > 0.12 + error
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("entry", "neighboring", "prior", "target", "n", "size"),
     [

@@ -232,6 +232,7 @@ def test_likelihoods_are_right_for_every_order(order: tuple[str, ...], rounded: 
         assert likelihood[min(int(published.nearest), 29)] >= (1.0 - 1e-9) * likelihood.max()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("order", "draws"),
     [
@@ -428,6 +429,7 @@ def test_suppressed_cells_are_censored_and_pooled_rates_use_them() -> None:
     assert "default prior decides" not in str(pooled)
 
 
+@pytest.mark.slow
 def test_whether_pooled_cells_vary_is_said_and_can_be_chosen() -> None:
     adopted = suffice.adopt(TABLE, LAW)
     vary, alike = (
@@ -550,6 +552,7 @@ def test_what_is_not_there_is_named() -> None:
         adopted.posterior("rate", suffice.Beta(1, 1))
 
 
+@pytest.mark.slow
 def test_posteriors_plot_and_are_frames() -> None:
     posterior = suffice.adopt(TABLE, LAW).posterior("rate", pooled="day")
 
@@ -625,6 +628,7 @@ def test_cells_are_judged_together() -> None:
         small({"c": ["-120"]}, COUNT, LAPLACE)
 
 
+@pytest.mark.slow
 def test_what_is_far_out_in_many_cells_is_what_noise_does() -> None:
     rng = np.random.default_rng(3)
     noisy = (100 + np.rint(rng.laplace(0, 5, 300))).tolist()
@@ -667,6 +671,7 @@ def exact_total(shown: list[str], below: int, scale: float, *, vary: bool) -> An
     return total / total.sum()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cells", ["alike", "vary"])
 @pytest.mark.parametrize("shown", [["12", "*", "20"], ["*", "*", "9"], ["10", "14"]])
 def test_totals_of_pooled_counts_are_those_of_plain_sums(shown: list[str], cells: Any) -> None:
@@ -692,6 +697,7 @@ def test_totals_of_pooled_counts_are_those_of_plain_sums(shown: list[str], cells
         assert below[at - 1] < level + slack
 
 
+@pytest.mark.slow
 def test_totals_say_what_they_rest_on() -> None:
     adopted = suffice.adopt(TABLE, LAW)
     said = str(adopted.posterior("views", pooled="day"))
@@ -700,6 +706,7 @@ def test_totals_say_what_they_rest_on() -> None:
     assert hidden.decided_by_default["total"].tolist() == [True]
 
 
+@pytest.mark.slow
 def test_a_pool_that_ends_where_upper_does_says_so() -> None:
     wild = {"k": ["a", "b", "c"], "c": ["50", "3000", "55"]}
     column = {"noise": {"law": "geometric", "scale": 3}}

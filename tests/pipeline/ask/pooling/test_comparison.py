@@ -52,6 +52,7 @@ def test_bayes_factors_are_ratios_of_evidence(release: Release) -> None:
     assert written["n_prior"].startswith("Reciprocal")
 
 
+@pytest.mark.slow
 def test_the_order_turns_the_sign_and_a_default_is_named(release: Release) -> None:
     priors = [None, "NormalInverseGamma(0, 1, 3, 1)"]
     there, back = (

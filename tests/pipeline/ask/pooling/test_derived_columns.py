@@ -37,6 +37,7 @@ def releases(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Release]:
     }
 
 
+@pytest.mark.slow
 def test_columns_that_are_derived_alike_are_the_same_data(releases: dict[str, Release]) -> None:
     require_agreement(releases["one"], releases["same"], "late")
     assert relation_of(releases["one"], releases["same"], "late")[0] is Relation.SAME_DATA

@@ -346,6 +346,7 @@ def test_most_guesses_are_taken() -> None:
     assert taken >= 4 * others
 
 
+@pytest.mark.slow
 def test_an_unknown_name_is_a_key_error_that_says_what_was_meant(release: suffice.Release) -> None:
     with pytest.raises(KeyError, match="did you mean cancelled") as caught:
         release["canceled"]
@@ -354,6 +355,7 @@ def test_an_unknown_name_is_a_key_error_that_says_what_was_meant(release: suffic
         release.posterior("delay")["median"]
 
 
+@pytest.mark.slow
 def test_of_several_parameters_one_is_named(release: suffice.Release) -> None:
     posterior = release.posterior("delay")
     with pytest.raises(ValueError, match="several parameters, mean, variance: name one"):

@@ -83,6 +83,7 @@ def test_the_same_window_and_statistic_is_the_same_data(put: Put) -> None:
     assert relation_of(first, fewer, "cancelled")[0] is Relation.OVERLAPPING
 
 
+@pytest.mark.slow
 def test_months_pool_to_their_common_parameter(put: Put) -> None:
     parts = [put("2013-01"), put("2013-02", privacy={**ROW, "epsilon": "2"}), put("2013-03")]
     posterior = suffice.pool("cancelled", disjoint=parts)
@@ -244,6 +245,7 @@ def test_cells_roll_up_with_noise_counted_right(put: Put) -> None:
         suffice.roll_up(release, "month")  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 def test_a_roll_up_models_clipping_on_request_or_by_evidence(tmp_path: Path) -> None:
     """Counts of 7 on average behind a bound of 8: clipping hides that more were meant.
 

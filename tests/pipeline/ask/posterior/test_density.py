@@ -108,6 +108,7 @@ def test_what_lies_between_quantiles_is_their_levels(name: str) -> None:
             assert found == pytest.approx(levels[second] - levels[first], abs=0.01)
 
 
+@pytest.mark.slow
 def test_densities_of_narrow_columns_do_not_ripple() -> None:
     """A mean's posterior has one peak: its density rises and falls by twice its height, and little more."""
     rng = np.random.default_rng(7)

@@ -115,6 +115,7 @@ CELLS: list[tuple[str, list[float], str]] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("family", "row", "epsilon"), CELLS, ids=str)
 @pytest.mark.parametrize("n_prior", [Uniform(0, 60), Reciprocal(80), Fixed(11)], ids=str)
 def test_it_is_the_sum_over_latent_pairs_to_its_error(

@@ -140,6 +140,7 @@ def test_the_function_for_stan_is_log_prob(likelihood: Likelihood) -> None:
         np.testing.assert_allclose(got, likelihood.log_prob(THETA)[cell], atol=1e-9)
 
 
+@pytest.mark.slow
 def test_r_reads_what_log_prob_says(likelihood: Likelihood, tmp_path: Path) -> None:
     program = shutil.which("Rscript")
     if program is None:

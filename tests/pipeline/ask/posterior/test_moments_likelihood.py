@@ -57,6 +57,7 @@ def integrated(statistic: NoisyStatistic, n: int, mean: float, sd: float) -> flo
     return float(np.logaddexp.reduce(log_weight.ravel()))
 
 
+@pytest.mark.slow
 def test_it_is_the_integral_over_moments_to_its_error() -> None:
     statistic = released([[11.0, 16.0, 2.0]])
     likelihood = asked(statistic, Fixed(6))

@@ -128,6 +128,7 @@ def test_components_are_moved_by_the_difference_of_two_noises(
         assert low < end < high
 
 
+@pytest.mark.slow
 def test_robustness_says_how_many_redraws_and_their_error() -> None:
     posterior = posterior_of([7, 3])
     table = posterior.robustness(above=0.2, redraws=60, rng=5)

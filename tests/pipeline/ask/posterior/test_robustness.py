@@ -125,6 +125,7 @@ def test_posteriors_under_priors_of_the_neighbourhoods_lie_within(family: str) -
     assert max(attained) > 0.7, "ranges are no wider than need be"
 
 
+@pytest.mark.slow
 def test_one_record_more_is_what_a_changed_release_says() -> None:
     statistic, prior = released("bernoulli")
     table = unrestricted_posterior(statistic, prior=prior).robustness(redraws=0)
@@ -163,6 +164,7 @@ def test_several_parameters_have_the_neighbourhood_within_a_factor() -> None:
     assert "rest on the outermost 11 of them" in str(table)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", FAMILIES)
 def test_the_widest_neighbourhoods_hold_what_is_stated(family: str) -> None:
     statistic, prior = released(family)
@@ -201,6 +203,7 @@ def test_moved_priors_are_those_that_are_asked_for() -> None:
         posterior.robustness(shift=10, redraws=0)
 
 
+@pytest.mark.slow
 def test_people_read_ranges_in_the_digits_of_the_posterior() -> None:
     statistic, _ = released("bernoulli")
     posterior = unrestricted_posterior(statistic, prior="Beta(1, 30)")
@@ -216,6 +219,7 @@ def test_people_read_ranges_in_the_digits_of_the_posterior() -> None:
     assert (row["lower_least"], row["upper_most"]) == pytest.approx((0.0, 1.0), abs=1e-4)
 
 
+@pytest.mark.slow
 def test_a_prior_in_conflict_is_told_by_its_range() -> None:
     statistic, _ = released("bernoulli")
     table = unrestricted_posterior(statistic, prior="Beta(200, 200)").robustness(above=0.3, redraws=0)

@@ -47,6 +47,7 @@ def test_no_form_of_a_posterior_shows_an_interval_without_its_conflict(case: dic
     assert set(frame["conflict"]) == {is_said}
 
 
+@pytest.mark.slow
 def test_a_picture_says_the_conflict_and_is_saved_as_it_is_shown(tmp_path: Path) -> None:
     picture = release().posterior("cancelled", "Beta(800, 200)").plot()
     assert "conflict: the prior of the parameters, Beta(800, 200)," in picture._repr_svg_().replace("\n", " ")

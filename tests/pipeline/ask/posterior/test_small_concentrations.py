@@ -102,6 +102,7 @@ def asked(statistic: NoisyStatistic) -> Likelihood:
     return answer
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", ENTRIES)
 def test_evidence_and_means_are_sums_over_latent_pairs(family: str) -> None:
     statistic = released(family)

@@ -61,6 +61,7 @@ def request_of(**changes: Any) -> Request:
 TEXTS = st.text(min_size=1, max_size=20, alphabet=st.characters(exclude_categories=["Cs"]))
 
 
+@pytest.mark.slow
 @given(
     where=st.dictionaries(TEXTS, st.text(max_size=20, alphabet=st.characters(exclude_categories=["Cs"]))),
     draws=st.integers(0, 10_000_000),

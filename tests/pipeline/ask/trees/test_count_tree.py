@@ -44,6 +44,7 @@ def counted() -> CountTree:
     return CountTree.of(TREE, released())
 
 
+@pytest.mark.slow
 def test_a_table_has_a_row_for_each_node_and_component(counted: CountTree) -> None:
     rows = counted.table()
     assert rows.columns == ("component", "level", "key", "mean", "sd", "lower", "upper")
@@ -79,6 +80,7 @@ def test_draws_add_up(counted: CountTree) -> None:
     np.testing.assert_array_equal(drawn["county"], counted.draws(50, 1, component="true")["county"])
 
 
+@pytest.mark.slow
 def test_what_is_made_of_draws_agrees_with_marginals(counted: CountTree) -> None:
     # Of 2,000 draws a mean is off by .022 standard deviations: by 6 of these once in 5e8.
     table = {(row["component"], row["key"]): row for row in counted.table()}
@@ -130,6 +132,7 @@ def test_least_squares_stands_beside(counted: CountTree) -> None:
     assert by_key[COUNTIES[0]]["below"] is None
 
 
+@pytest.mark.slow
 def test_cells_are_looked_up_by_their_keys(counted: CountTree) -> None:
     statistics = released()
     order = np.array([2, 0, 1])
@@ -137,6 +140,7 @@ def test_cells_are_looked_up_by_their_keys(counted: CountTree) -> None:
     assert CountTree.of(TREE, shuffled).table() == counted.table()
 
 
+@pytest.mark.slow
 def test_levels_may_be_missing() -> None:
     of_leaves = CountTree.of_leaves(TREE, released()[2])
     assert len(of_leaves.table(level="nation")) == 2
@@ -287,6 +291,7 @@ def test_totals_are_in_the_columns_unit() -> None:
     assert tree.roll_up({"state": ["a", "b", "c"]}, draws=3, rng=1)[0]["lower"] == levels[0][0] / 2
 
 
+@pytest.mark.slow
 def test_steps_are_joined_where_the_noise_has_many(monkeypatch: pytest.MonkeyPatch) -> None:
     """Against the lattice itself: a step of 1 / 16 of the scale moves little; twice the scale is too much."""
     statistics, _ = totals(40, ("0.8", "0.8", "0.8"))

@@ -308,6 +308,7 @@ def test_tables_of_counts_are_the_likelihoods(scale: float) -> None:
     assert np.all(known.sum(axis=1) > 2)
 
 
+@pytest.mark.slow
 def test_nodes_of_rates_sum_to_what_sums_over_all_records_give() -> None:
     bound, scale = 5.0, 4.0
     total, rest = np.array([22.0, -3.0]), np.array([70.0, 11.0])

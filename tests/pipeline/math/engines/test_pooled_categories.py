@@ -47,6 +47,7 @@ def test_evidence_is_that_of_sums_over_all_counts(about: float) -> None:
         assert np.max(np.abs(nodes.log_evidence(alpha * [1.5, 1.0, 1.0]) - exact)) > 0.005
 
 
+@pytest.mark.slow
 def test_two_categories_are_a_beta_population() -> None:
     rng = np.random.default_rng(4)
     true = rng.binomial(80, rng.beta(4.0, 12.0, 30))

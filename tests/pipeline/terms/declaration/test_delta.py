@@ -54,6 +54,7 @@ def log_delta(rho: Fraction, epsilon: float) -> Decimal:
         return (order - 1) * (order * loss - wanted) - (order - 1).ln() + order * (1 - 1 / order).ln()
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(rho=rhos, delta=deltas)
 def test_epsilons_are_the_least_floats_above_the_infimum(rho: Fraction, delta: Fraction) -> None:
@@ -78,6 +79,7 @@ def test_opendp_states_the_same_curve(delta: Fraction) -> None:
         assert theirs == pytest.approx(epsilon_at(rho, Fraction(float(delta))), rel=4e-15)
 
 
+@pytest.mark.slow
 @settings(max_examples=30, deadline=None)
 @given(epsilon=st.integers(1, 10**7).map(lambda count: Fraction(count, 10**6)), delta=st.sampled_from(DELTAS))
 def test_the_largest_rho_stays_below_its_epsilon_and_the_next_does_not(

@@ -53,6 +53,7 @@ PARSED = st.one_of(
 )
 
 
+@pytest.mark.slow
 @given(first=st.one_of(TEXTS, PARSED), second=st.one_of(TEXTS, PARSED))
 def test_two_rules_have_two_texts_and_one_has_one(first: dict[str, Any], second: dict[str, Any]) -> None:
     texts = [column_or_rule("new", {"new": read_entry(entry)}) for entry in (first, second)]

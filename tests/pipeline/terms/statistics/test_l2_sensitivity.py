@@ -303,6 +303,7 @@ def test_no_records_of_a_box_are_farther_apart(data: st.DataObject, size: int, l
     assert (first - second) @ (first - second) <= declared
 
 
+@pytest.mark.slow
 @given(st.data(), st.integers(1, 9), st.integers(1, 9), st.integers(0, 40))
 def test_no_units_of_any_sizes_are_farther_apart(
     data: st.DataObject, max_rows: int, per_cell: int, lowest: int

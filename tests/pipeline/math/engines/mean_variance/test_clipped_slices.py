@@ -20,6 +20,7 @@ MEANS = np.array([0.5, 0.3, 0.8, 0.0, 0.5, 0.5])
 SDS = np.array([0.5, 0.4, 0.6, 0.9, 0.2, 0.3])
 
 
+@pytest.mark.slow
 def test_moments_are_those_of_clipped_draws() -> None:
     """Sixteen means of a million draws within six standard errors: a false alarm has the chance 5e-8."""
     rng = np.random.default_rng()

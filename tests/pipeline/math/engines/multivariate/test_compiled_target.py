@@ -104,6 +104,7 @@ def states_of(target: SharedTarget) -> Floats:
     return x
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("d", "is_regression", "noise"), KINDS)
 def test_loops_agree_with_arrays(d: int, is_regression: bool, noise: str) -> None:
     target = target_of(d, is_regression=is_regression, noise=noise)
@@ -119,6 +120,7 @@ def test_loops_agree_with_arrays(d: int, is_regression: bool, noise: str) -> Non
     assert np.array_equal(compiled.take(part)(of_part)[0].reshape(2, -1), given.reshape(CELLS, -1)[part])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", ["cone", "laplace"])
 def test_loops_accept_no_state_that_has_no_density(noise: str) -> None:
     """Far out either path may overflow or lose all digits, of densities that no chain comes to."""
@@ -137,6 +139,7 @@ def test_loops_accept_no_state_that_has_no_density(noise: str) -> None:
             assert given[likely] == pytest.approx(value[likely], rel=1e-8)
 
 
+@pytest.mark.slow
 def test_gamma_functions_are_right() -> None:
     lanes: Any = importlib.import_module("suffice.pipeline.math.engines.multivariate.lanes")
     for x in [*np.geomspace(1e-3, 1e12, 200), 0.5, 1.0, 2.0]:
@@ -145,6 +148,7 @@ def test_gamma_functions_are_right() -> None:
         assert digamma == pytest.approx(special.digamma(x), rel=1e-13, abs=2e-13)
 
 
+@pytest.mark.slow
 def test_what_loops_are_not_made_for_is_left_to_arrays() -> None:
     importlib.import_module(MOMENT_DENSITY.module)
     target = target_of(3, is_regression=True, noise="cone")

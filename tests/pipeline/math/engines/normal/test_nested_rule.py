@@ -163,6 +163,7 @@ def test_threads_change_no_digit() -> None:
     assert np.array_equal(alone.moments[: len(SUMS)], alone.moments[len(SUMS) : 2 * len(SUMS)])
 
 
+@pytest.mark.slow
 def test_cells_that_no_rule_settles_are_left_to_boxes(monkeypatch: pytest.MonkeyPatch) -> None:
     noisy = PROBLEMS["spread, little noise"].take(np.arange(2, 5))
     boxes = MomentPosterior(noisy=noisy, nested=False)

@@ -244,6 +244,7 @@ def test_moments_equal_dense_sums_where_noise_is_wide() -> None:
         assert distribution.log_evidence[cell] == pytest.approx(dense.log_evidence, abs=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", ["exponential", "laplace"])
 def test_moments_equal_dense_sums_where_rows_are_rougher_in_n_than_they_look(family: str) -> None:
     # What blocks of N are judged by is about the sum over S only: with noise of ten rows, means were off by

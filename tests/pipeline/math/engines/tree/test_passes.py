@@ -61,6 +61,7 @@ def test_messages_equal_enumeration() -> None:
         assert worst_difference(tree, tree, population, point) < 1e-12
 
 
+@pytest.mark.slow
 def test_mutants_differ_from_enumeration() -> None:
     for tree, population, point in cases(20):
         released = [level for level, scale in enumerate(tree.scales) if scale is not None]
