@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from suffice.data_files.source import Provenance
     from suffice.pipeline.ask.pooling.release import Release
     from suffice.pipeline.ask.trees.count_tree import CountTree
+    from suffice.pipeline.terms.declaration.key_tree import KeyTree
 
 
 @printed("source release tree levels population mass draws? seed? error notes rows ranks? roll_up?")
@@ -83,12 +84,15 @@ class _Question:
         return bool(self.answers) and not self.released
 
     def check(self) -> None:
-        """Refuse options that do not go together.
+        """Refuse options that do not go together, and a mass that is no chance.
 
         Raises
         ------
         UsageError
         """
+        from suffice.pipeline.math.parameters.contrasts import require_share  # help needs no numbers
+
+        require_share("mass", self.mass)
         if not self.answers:
             return
         answer, *others = self.answers
@@ -119,9 +123,26 @@ class _Question:
         if stray is not None:
             message = f"the tree has no component {stray!r}: it has {', '.join(components)}"
             raise UnknownNameError(message)
+        if self.share and self.level == levels[0]:
+            message = f"{self.level} is the root, of which there is no share: name a level below it"
+            raise UsageError(message)
         if self.rank is not None and self.component is None and len(components) > 1:
             message = f"--rank is of one component: name it with --component, one of {', '.join(components)}"
             raise UsageError(message)
+
+    def check_nodes(self, tree: KeyTree) -> None:
+        """Refuse keys and ranks that a tree does not have, before it is inferred.
+
+        Raises
+        ------
+        UsageError
+        """
+        from suffice.pipeline.ask.trees.wanted_nodes import checked_highest, marked_leaves
+
+        if self.nodes:
+            marked_leaves(tree, self.nodes)
+        if self.rank is not None and self.level is not None:
+            checked_highest(tree, self.level, self.rank)
 
     def of(self, counts: CountTree) -> Table:
         """Answer it of one tree."""
@@ -286,7 +307,7 @@ def _trees(
 ) -> list[tuple[dict[str, object], CountTree]]:
     """Return each tree that is asked for, by the keys of groups that were left open; none of a single one."""
     from suffice.pipeline.ask.batches.open_tree import open_tree  # Dask and the spec are slow to read
-    from suffice.pipeline.ask.pooling.released_tree import tree_choices
+    from suffice.pipeline.ask.pooling.released_tree import released_tree, tree_choices
     from suffice.pipeline.ask.trees.released_levels import components_of
     from suffice.pipeline.terms.declaration.hierarchy import level_name
 
@@ -297,6 +318,14 @@ def _trees(
     leaves = opened.plan_of(level_name(name, levels[-1]))
     asked.check_names(levels, components_of(leaves))
     choices = tree_choices(stated, levels[-1], leaves.groups, _MOST_TREES)
+    left = [{column: key for column, key in choice.items() if column not in stated} for choice in choices]
+    twice = next((column for column in left[0] if column in _COLUMNS), None)
+    if twice is not None:
+        message = f"a column of the table is called {twice} too: choose one tree, as --where {twice}=KEY"
+        raise UsageError(message)
+    if asked.nodes or asked.rank is not None:
+        keys, _ = released_tree(opened, name, choices[0])
+        asked.check_nodes(keys)
     if cluster is None:
         trees = [opened.tree(name, choice, population=population) for choice in choices]
     else:
@@ -317,11 +346,6 @@ def _trees(
             )
             for choice in choices
         ]
-    left = [{column: key for column, key in choice.items() if column not in stated} for choice in choices]
-    twice = next((column for column in left[0] if column in _COLUMNS), None)
-    if twice is not None:
-        message = f"a column of the table is called {twice} too: choose one tree, as --where {twice}=KEY"
-        raise UsageError(message)
     return list(zip(left, trees, strict=True))
 
 
