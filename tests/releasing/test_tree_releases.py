@@ -135,6 +135,8 @@ def test_a_tree_is_opened_from_a_store_alone(released: suffice.Release) -> None:
     assert "tree ill: nation, state, county" in str(released)
     with pytest.raises(UnknownNameError, match="has no tree 'all': its trees are ill, rows"):
         released.tree("all")
+    with pytest.raises(UnknownNameError, match=r"ill\.state is a level of the tree ill: .* level state"):
+        released.tree("ill.state")
     asked = r"ill is a tree: suffice tree RELEASE ill, in Python release\.tree\('ill'\)"
     with pytest.raises(UsageError, match=rf"{asked}; its levels are .*ill\.county"):
         released.statistic("ill")
