@@ -207,20 +207,24 @@ def test_the_command_prints_counts_that_add_up(released: suffice.Release, runner
     assert not {"draws", "seed"} & printed.keys()
     drawn: dict[str, Any] = {"draws": 2000, "rng": 1}
     counted, of_states = released.tree("ill"), ("--level", "state", "--seed", "1")
-    for options, key, expected in (
-        (("--sum", *of_states), "rows", counted.sum("state", **drawn)),
+    for options, key, which, expected in (
+        (("--sum", *of_states), "rows", "leaves contaminated", counted.sum("state", **drawn)),
         (
             ("--rank", "2", "--component", "true", *of_states),
             "ranks",
+            "among the 2 highest, true",
             counted.rank_probabilities("state", within=2, component="true", **drawn),
         ),
         (
             ("--roll-up", "state=CA", "--roll-up", "county=NY-1", "--roll-up", "county=NY-2", "--seed", "1"),
             "roll_up",
+            "state=CA, county=NY-1, county=NY-2",
             counted.roll_up({"state": ["CA"], "county": ["NY-1", "NY-2"]}, **drawn),
         ),
     ):
-        assert runner.json("tree", released.uri, "ill", *options)[key] == list(expected)
+        answer = runner.json("tree", released.uri, "ill", *options)
+        assert answer[key] == list(expected)
+        assert answer["source"]["model"].endswith(f"; {which}")
     alone = runner.json("tree", released.uri, "ill", "--component", "true")["rows"]
     assert alone == [row for row in counted.table() if row["component"] == "true"]
     beside = runner.text("tree", released.uri, "ill", "--released").splitlines()

@@ -83,6 +83,13 @@ class _Question:
         """Whether numbers are from joint draws."""
         return bool(self.answers) and not self.released
 
+    @property
+    def in_words(self) -> str:
+        """What rows do not say themselves: among how many nodes each is ranked, and what is rolled up."""
+        if self.rank is not None:
+            return f"among the {self.rank} highest" + (f", {self.component}" if self.component else "")
+        return ", ".join(f"{level}={key}" for level, keys in self.nodes.items() for key in keys)
+
     def check(self) -> None:
         """Refuse options that do not go together, and a mass that is no chance.
 
@@ -248,12 +255,13 @@ def tree(
         tables = [(keys, asked.of(counts)) for keys, counts in trees]
     _, counts = max(trees, key=lambda keyed: keyed[1].error)  # the least exact one
     table: list[dict[str, Any]] = [{**keys, **row} for keys, rows in tables for row in rows]
+    which = f"; {asked.in_words}" if asked.in_words else ""
     source = Provenance(
         what=SUMMARIES,
         releases=(ReleaseSource.of(opened),),
         statistic=name,
         where=", ".join(where or ()) or None,
-        model=f"tree; levels {', '.join(counts.tree.levels)}; leaves {population}",
+        model=f"tree; levels {', '.join(counts.tree.levels)}; leaves {population}{which}",
         mass=mass,
         draws=draws if asked.is_drawn else None,
         seed=seed if asked.is_drawn else None,
@@ -281,8 +289,8 @@ def tree(
         return
     if out is None:
         for keys, rows in tables:
-            heads = [*(where or ()), *(f"{column}={key}" for column, key in keys.items())]
-            _print(rows, ", ".join(heads), output.MOST_ROWS // len(tables), released=released)
+            heads = [asked.in_words, *(where or ()), *(f"{column}={key}" for column, key in keys.items())]
+            _print(rows, ", ".join(filter(None, heads)), output.MOST_ROWS // len(tables), released=released)
     for note in counts.notes:
         say(wrapped(in_line(note)))
     say(f"release: {opened.label}")
