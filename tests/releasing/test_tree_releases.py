@@ -16,6 +16,7 @@ from suffice.cataloguing.catalogue import catalogue
 from suffice.cli import tree as tree_command
 from suffice.errors import SufficeWarning, UnknownNameError, UsageError
 from suffice.pipeline.ask.planning.divided_plan import divided_plan
+from suffice.pipeline.ask.trees.count_tree import CountTree
 from suffice.pipeline.spec.plan import plan_document
 from suffice.releasing.rehearsal import rehearse
 from support.javascript import ask
@@ -134,6 +135,8 @@ def test_a_tree_is_opened_from_a_store_alone(released: suffice.Release) -> None:
     assert "tree ill: nation, state, county" in str(released)
     with pytest.raises(UnknownNameError, match="has no tree 'all': its trees are ill, rows"):
         released.tree("all")
+    with pytest.raises(UnknownNameError, match=r"ill\.state is a level of the tree ill: .* level state"):
+        released.tree("ill.state")
     asked = r"ill is a tree: suffice tree RELEASE ill, in Python release\.tree\('ill'\)"
     with pytest.raises(UsageError, match=rf"{asked}; its levels are .*ill\.county"):
         released.statistic("ill")
@@ -204,20 +207,24 @@ def test_the_command_prints_counts_that_add_up(released: suffice.Release, runner
     assert not {"draws", "seed"} & printed.keys()
     drawn: dict[str, Any] = {"draws": 2000, "rng": 1}
     counted, of_states = released.tree("ill"), ("--level", "state", "--seed", "1")
-    for options, key, expected in (
-        (("--sum", *of_states), "rows", counted.sum("state", **drawn)),
+    for options, key, which, expected in (
+        (("--sum", *of_states), "rows", "leaves contaminated", counted.sum("state", **drawn)),
         (
             ("--rank", "2", "--component", "true", *of_states),
             "ranks",
+            "among the 2 highest, true",
             counted.rank_probabilities("state", within=2, component="true", **drawn),
         ),
         (
             ("--roll-up", "state=CA", "--roll-up", "county=NY-1", "--roll-up", "county=NY-2", "--seed", "1"),
             "roll_up",
+            "state=CA, county=NY-1, county=NY-2",
             counted.roll_up({"state": ["CA"], "county": ["NY-1", "NY-2"]}, **drawn),
         ),
     ):
-        assert runner.json("tree", released.uri, "ill", *options)[key] == list(expected)
+        answer = runner.json("tree", released.uri, "ill", *options)
+        assert answer[key] == list(expected)
+        assert answer["source"]["model"].endswith(f"; {which}")
     alone = runner.json("tree", released.uri, "ill", "--component", "true")["rows"]
     assert alone == [row for row in counted.table() if row["component"] == "true"]
     beside = runner.text("tree", released.uri, "ill", "--released").splitlines()
@@ -228,14 +235,20 @@ def test_the_command_prints_counts_that_add_up(released: suffice.Release, runner
         ("--share", "--released", "--level", "state"): "different answers",
         ("--released", "--level", "x"): "the tree has no level 'x': it has nation, state, county",
         ("--roll-up", "x=CA"): "the tree has no level 'x'",
+        ("--roll-up", "state=XX"): "the level state has no key 'XX'",
         ("--roll-up", "state"): "write it as LEVEL=KEY",
         ("--roll-up", "state=CA", "--level", "state"): "names levels itself",
         ("--ratio", "maybe", "--level", "state"): "no component 'maybe': it has false, true",
         ("--sum", "--level", "state", "--component", "true"): "--sum is of all components",
         ("--rank", "2", "--level", "state"): "name it with --component, one of false, true",
+        ("--rank", "0", "--level", "state", "--component", "true"): "within 1 to 3 highest nodes of state",
+        ("--share", "--level", "nation"): "nation is the root",
+        ("--mass", "2"): "mass must lie between 0 and 1",
         ("--where", "county=CA-1"): "no group beside the tree's",
     }.items():
-        assert rule in runner.text("tree", released.uri, "ill", *words, status=2)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(CountTree, "of", None)  # refused before anything is inferred
+            assert rule in runner.text("tree", released.uri, "ill", *words, status=2)
 
 
 @pytest.mark.slow

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from suffice.errors import UsageError
@@ -27,17 +27,21 @@ if TYPE_CHECKING:
 class TreeToOpen:
     """A tree that a with block opens, with its cluster, and closes."""
 
-    block: AbstractContextManager[CountTree]
+    opened: Callable[[], AbstractContextManager[CountTree]]
+    blocks: list[AbstractContextManager[CountTree]] = field(default_factory=list)
 
     def __enter__(self) -> CountTree:
         """Open the cluster, and give the tree."""
-        return self.block.__enter__()
+        block = self.opened()
+        tree = block.__enter__()
+        self.blocks.append(block)
+        return tree
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> bool | None:
         """Close the cluster."""
-        return self.block.__exit__(kind, error, traceback)
+        return self.blocks.pop().__exit__(kind, error, traceback)
 
     if not TYPE_CHECKING:  # a type checker knows what there is
 
@@ -94,7 +98,7 @@ def open_tree(
         with open_cluster(cluster, certificates=certificates) as computing, _open(computing) as run:
             yield release.tree(name, where, population=population, sizes=sizes, run=run)
 
-    return TreeToOpen(opened())
+    return TreeToOpen(opened)
 
 
 @contextmanager

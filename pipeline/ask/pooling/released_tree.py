@@ -39,8 +39,11 @@ def released_tree(
     """
     if name not in release.trees:
         known = f"its trees are {', '.join(release.trees)}" if release.trees else "it has none"
-        by_level = "; ask for a level by its name, as level='...'" if name in release else ""
-        message = f"the release has no tree {name!r}: {known}{by_level}; a spec states one as a hierarchy"
+        message = f"the release has no tree {name!r}: {known}; a spec states one as a hierarchy"
+        for tree, levels in release.trees.items():
+            for level in levels:
+                if level_name(tree, level) == name:
+                    message = f"{name} is a level of the tree {tree}: ask the tree, with the level {level}"
         raise UnknownNameError(message)
     levels = release.trees[name]
     groups = release.cells(level_name(name, levels[-1])).plan.groups

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
@@ -12,6 +11,7 @@ from suffice.errors import UnknownNameError, UsageError
 from suffice.pipeline.ask.trees.agreement import check_agreement
 from suffice.pipeline.ask.trees.beside_released import rows_beside_released
 from suffice.pipeline.ask.trees.released_levels import noisy_trees
+from suffice.pipeline.ask.trees.wanted_nodes import checked_highest, marked_leaves
 from suffice.pipeline.math.engines.tree.pieces import piecewise_posterior
 from suffice.pipeline.math.engines.tree.populations import DEFAULT, named_population
 from suffice.pipeline.math.engines.tree.posterior import tree_posterior
@@ -22,7 +22,7 @@ from suffice.pipeline.terms.declaration.wording import not_a_name
 from suffice.pipeline.terms.released.table import Table
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from numpy.typing import ArrayLike
 
@@ -189,13 +189,20 @@ class CountTree:
     @property
     def notes(self) -> tuple[str, ...]:
         """What has to be said beside the numbers."""
-        if self.error <= _WORTH_SAYING:
-            return self.unit.notes
-        off = (
-            f"Chances may be off by up to {min(self.error, 1.0):.1g}: the population's mean and spread are "
-            "summed over points. Compare the population reciprocal, which has neither."
-        )
-        return (*self.unit.notes, off)
+        notes, posteriors = list(self.unit.notes), self.posteriors.values()
+        by_points = max(posterior.hyperparameters.error for posterior in posteriors)
+        if by_points > _WORTH_SAYING:
+            notes.append(
+                f"Chances may be off by up to {min(by_points, 1.0):.1g}: the population's mean and spread "
+                "are summed over points. Compare the population reciprocal, which has neither."
+            )
+        # Levels that contradict each other were refused: windows are so narrow that ends are all of them.
+        if max(posterior.cut for posterior in posteriors) > _WORTH_SAYING:
+            notes.append(
+                "A level has next to no noise: its released values are taken as they are, and no others were "
+                "weighed."
+            )
+        return tuple(notes)
 
     def highest_density(self, mass: float = 0.95, *, level: str | None = None) -> Table:
         """Return the table with the shortest intervals that hold at least the chance."""
@@ -250,7 +257,7 @@ class CountTree:
         nodes : mapping of str to sequence of str
             By level, keys.
         """
-        is_below = self._leaves_below(nodes)
+        is_below = marked_leaves(self.tree, nodes)
         rng = generator(rng)
         rows = []
         for component, posterior in self.posteriors.items():
@@ -366,10 +373,7 @@ class CountTree:
         Of equal counts one is as probably the higher as the other.
         """
         place, rng = self._place(level), generator(rng)
-        n_nodes = len(self.tree.keys[place])
-        if not 1 <= within <= n_nodes:
-            message = f"{level} has {n_nodes} nodes, and no {within} highest: within is from 1 to {n_nodes}"
-            raise UsageError(message)
+        n_nodes, within = len(self.tree.keys[place]), checked_highest(self.tree, level, within)
         times, number = np.zeros(n_nodes), checked_draws(draws)
         for drawn in self._batches(self._posterior(component), number, rng, place):
             ties = rng.random(drawn[place].shape)
@@ -442,27 +446,6 @@ class CountTree:
             {**of_all, "key": key, **{name: column[node] for name, column in columns.items()}}
             for node, key in enumerate(self.tree.keys[place])
         ]
-
-    def _leaves_below(self, nodes: Mapping[str, Sequence[str]]) -> Counts:
-        """Return 1 for every leaf that is below one of the nodes."""
-        if not isinstance(nodes, Mapping):
-            message = f"a roll-up is of keys by level, as {{{self.tree.levels[-1]!r}: [KEY, ...]}}"
-            raise UsageError(message)
-        is_below = np.zeros(self.tree.n_leaves, np.int64)
-        for level, keys in nodes.items():
-            place = self._place(level)
-            if isinstance(keys, str):
-                message = f"a roll-up is of a list of keys by level: of {level} there is one text"
-                raise UsageError(message)
-            wanted = [node for node, key in enumerate(self.tree.keys[place]) if key in set(keys)]
-            if unknown := set(keys) - set(self.tree.keys[place]):
-                message = f"the level {level} has no key {min(unknown)!r}"
-                raise UnknownNameError(message)
-            is_below[np.isin(self.tree.leaves_below(place), wanted)] = 1
-        if not is_below.any():
-            message = "a roll-up is of one node at least: name a level and its keys"
-            raise UsageError(message)
-        return is_below
 
     def _together(
         self, names: Sequence[str], place: int, n: int, rng: np.random.Generator

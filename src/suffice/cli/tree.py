@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from suffice.data_files.source import Provenance
     from suffice.pipeline.ask.pooling.release import Release
     from suffice.pipeline.ask.trees.count_tree import CountTree
+    from suffice.pipeline.terms.declaration.key_tree import KeyTree
 
 
 @printed("source release tree levels population mass draws? seed? error notes rows ranks? roll_up?")
@@ -82,13 +83,23 @@ class _Question:
         """Whether numbers are from joint draws."""
         return bool(self.answers) and not self.released
 
+    @property
+    def in_words(self) -> str:
+        """What rows do not say themselves: among how many nodes each is ranked, and what is rolled up."""
+        if self.rank is not None:
+            return f"among the {self.rank} highest" + (f", {self.component}" if self.component else "")
+        return ", ".join(f"{level}={key}" for level, keys in self.nodes.items() for key in keys)
+
     def check(self) -> None:
-        """Refuse options that do not go together.
+        """Refuse options that do not go together, and a mass that is no chance.
 
         Raises
         ------
         UsageError
         """
+        from suffice.pipeline.math.parameters.contrasts import require_share  # help needs no numbers
+
+        require_share("mass", self.mass)
         if not self.answers:
             return
         answer, *others = self.answers
@@ -119,9 +130,26 @@ class _Question:
         if stray is not None:
             message = f"the tree has no component {stray!r}: it has {', '.join(components)}"
             raise UnknownNameError(message)
+        if self.share and self.level == levels[0]:
+            message = f"{self.level} is the root, of which there is no share: name a level below it"
+            raise UsageError(message)
         if self.rank is not None and self.component is None and len(components) > 1:
             message = f"--rank is of one component: name it with --component, one of {', '.join(components)}"
             raise UsageError(message)
+
+    def check_nodes(self, tree: KeyTree) -> None:
+        """Refuse keys and ranks that a tree does not have, before it is inferred.
+
+        Raises
+        ------
+        UsageError
+        """
+        from suffice.pipeline.ask.trees.wanted_nodes import checked_highest, marked_leaves
+
+        if self.nodes:
+            marked_leaves(tree, self.nodes)
+        if self.rank is not None and self.level is not None:
+            checked_highest(tree, self.level, self.rank)
 
     def of(self, counts: CountTree) -> Table:
         """Answer it of one tree."""
@@ -227,12 +255,13 @@ def tree(
         tables = [(keys, asked.of(counts)) for keys, counts in trees]
     _, counts = max(trees, key=lambda keyed: keyed[1].error)  # the least exact one
     table: list[dict[str, Any]] = [{**keys, **row} for keys, rows in tables for row in rows]
+    which = f"; {asked.in_words}" if asked.in_words else ""
     source = Provenance(
         what=SUMMARIES,
         releases=(ReleaseSource.of(opened),),
         statistic=name,
         where=", ".join(where or ()) or None,
-        model=f"tree; levels {', '.join(counts.tree.levels)}; leaves {population}",
+        model=f"tree; levels {', '.join(counts.tree.levels)}; leaves {population}{which}",
         mass=mass,
         draws=draws if asked.is_drawn else None,
         seed=seed if asked.is_drawn else None,
@@ -260,8 +289,8 @@ def tree(
         return
     if out is None:
         for keys, rows in tables:
-            heads = [*(where or ()), *(f"{column}={key}" for column, key in keys.items())]
-            _print(rows, ", ".join(heads), output.MOST_ROWS // len(tables), released=released)
+            heads = [asked.in_words, *(where or ()), *(f"{column}={key}" for column, key in keys.items())]
+            _print(rows, ", ".join(filter(None, heads)), output.MOST_ROWS // len(tables), released=released)
     for note in counts.notes:
         say(wrapped(in_line(note)))
     say(f"release: {opened.label}")
@@ -286,7 +315,7 @@ def _trees(
 ) -> list[tuple[dict[str, object], CountTree]]:
     """Return each tree that is asked for, by the keys of groups that were left open; none of a single one."""
     from suffice.pipeline.ask.batches.open_tree import open_tree  # Dask and the spec are slow to read
-    from suffice.pipeline.ask.pooling.released_tree import tree_choices
+    from suffice.pipeline.ask.pooling.released_tree import released_tree, tree_choices
     from suffice.pipeline.ask.trees.released_levels import components_of
     from suffice.pipeline.terms.declaration.hierarchy import level_name
 
@@ -297,6 +326,14 @@ def _trees(
     leaves = opened.plan_of(level_name(name, levels[-1]))
     asked.check_names(levels, components_of(leaves))
     choices = tree_choices(stated, levels[-1], leaves.groups, _MOST_TREES)
+    left = [{column: key for column, key in choice.items() if column not in stated} for choice in choices]
+    twice = next((column for column in left[0] if column in _COLUMNS), None)
+    if twice is not None:
+        message = f"a column of the table is called {twice} too: choose one tree, as --where {twice}=KEY"
+        raise UsageError(message)
+    if asked.nodes or asked.rank is not None:
+        keys, _ = released_tree(opened, name, choices[0])
+        asked.check_nodes(keys)
     if cluster is None:
         trees = [opened.tree(name, choice, population=population) for choice in choices]
     else:
@@ -317,11 +354,6 @@ def _trees(
             )
             for choice in choices
         ]
-    left = [{column: key for column, key in choice.items() if column not in stated} for choice in choices]
-    twice = next((column for column in left[0] if column in _COLUMNS), None)
-    if twice is not None:
-        message = f"a column of the table is called {twice} too: choose one tree, as --where {twice}=KEY"
-        raise UsageError(message)
     return list(zip(left, trees, strict=True))
 
 

@@ -65,9 +65,16 @@ export class CountTree {
 
   /** What has to be said beside the numbers. */
   get notes() {
-    if (this.error <= WORTH_SAYING) return this.unit.notes;
-    const off = `Chances may be off by up to ${Math.min(this.error, 1).toPrecision(1)}: the population's mean and spread are summed over points. Compare the population reciprocal, which has neither.`;
-    return [...this.unit.notes, off];
+    const notes = [...this.unit.notes];
+    const posteriors = this.components.map((component) => this.posteriors[component]);
+    const byPoints = Math.max(...posteriors.map((posterior) => posterior.hyperparameters.error));
+    if (byPoints > WORTH_SAYING) {
+      notes.push(`Chances may be off by up to ${Math.min(byPoints, 1).toPrecision(1)}: the population's mean and spread are summed over points. Compare the population reciprocal, which has neither.`);
+    }
+    if (posteriors.some((posterior) => posterior.cut > WORTH_SAYING)) {
+      notes.push("A level has next to no noise: its released values are taken as they are, and no others were weighed.");
+    }
+    return notes;
   }
 
   /**

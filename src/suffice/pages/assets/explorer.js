@@ -1,6 +1,6 @@
 // The explorer of a release's page. Made by `npm run build` in readers/javascript: change the sources, not this.
 // sources: explorer/answering.js explorer/answers.js explorer/axis.js explorer/column-picture.js explorer/column-section.js explorer/combobox.js explorer/contrast.js explorer/count-control.js explorer/dom.js explorer/downloads.js explorer/explorer.js explorer/fields.js explorer/form.js explorer/lines.js explorer/main.js explorer/moments.js explorer/numbers.js explorer/page-data.js explorer/parts.js explorer/picture.js explorer/pool.js explorer/preparing.js explorer/prior-control.js explorer/priors.js explorer/reading.js explorer/released.js explorer/scales.js explorer/state.js explorer/tables.js explorer/tree-section.js explorer/words.js src/about.js src/blocks.js src/bytes.js src/canonical_json.js src/clipped.js src/clipping.js src/cone_noise.js src/conflict.js src/counts.js src/domains.js src/errors.js src/exact.js src/families.js src/histogram/bins.js src/histogram/column.js src/histogram/emission.js src/histogram/grid.js src/histogram/posterior.js src/histogram/prior.js src/histogram/walk.js src/index.js src/intervals.js src/likelihood.js src/line.js src/manifest.js src/parquet.js src/plan.js src/plan_values.js src/posterior.js src/priors.js src/publication.js src/published_likelihood.js src/published_table.js src/random.js src/reading.js src/release.js src/rules.js src/samples.js src/signature.js src/special.js src/tabulated.js src/thrift.js src/totals.js src/tree/count_tree.js src/tree/fft.js src/tree/hyperparameters.js src/tree/key_tree.js src/tree/matrices.js src/tree/messages.js src/tree/passes.js src/tree/populations.js src/tree/posterior.js src/tree/released_tree.js src/tree/unit.js
-// sha256: 2d767f3888003eeb991fb381ebd9bc0d3e99d9c304e5139df45101e7e53e7172
+// sha256: a3d34a7c5afc62165b06077ae6af4ae91b897745dabbcf2d859b32a3d76093e1
 (() => {
   // explorer/contrast.js
   var TAIL = 1e-8;
@@ -5543,9 +5543,16 @@
     }
     /** What has to be said beside the numbers. */
     get notes() {
-      if (this.error <= WORTH_SAYING) return this.unit.notes;
-      const off = `Chances may be off by up to ${Math.min(this.error, 1).toPrecision(1)}: the population's mean and spread are summed over points. Compare the population reciprocal, which has neither.`;
-      return [...this.unit.notes, off];
+      const notes = [...this.unit.notes];
+      const posteriors = this.components.map((component2) => this.posteriors[component2]);
+      const byPoints = Math.max(...posteriors.map((posterior) => posterior.hyperparameters.error));
+      if (byPoints > WORTH_SAYING) {
+        notes.push(`Chances may be off by up to ${Math.min(byPoints, 1).toPrecision(1)}: the population's mean and spread are summed over points. Compare the population reciprocal, which has neither.`);
+      }
+      if (posteriors.some((posterior) => posterior.cut > WORTH_SAYING)) {
+        notes.push("A level has next to no noise: its released values are taken as they are, and no others were weighed.");
+      }
+      return notes;
     }
     /**
      * A row for each node: component, level, key, mean, sd, and ends of the central interval of a mass; `released`, and

@@ -118,3 +118,12 @@ def test_a_tree_that_is_not_open_says_so(release: Release) -> None:
         with pytest.raises(UsageError, match=f"not open, and has no {name} yet: ask inside of with"):
             getattr(tree, name)
     assert not hasattr(tree, "tables")
+
+
+def test_a_tree_is_opened_as_often_as_it_is_asked(release: Release) -> None:
+    tree = open_tree(release, "ill", population="reciprocal")
+    tables = []
+    for _ in range(2):
+        with tree as counted:
+            tables.append(list(counted.table(level="nation")))
+    assert tables[0] == tables[1]

@@ -273,7 +273,7 @@ def test_totals_without_noise_are_themselves(more: dict[str, object]) -> None:
     rows = tree.table()
     assert rows.title == "Totals of nation, state, county"
     assert rows.notes[0] == "Totals are of values clipped to 0..9."
-    assert rows.notes[1].startswith("Chances may be off by up to 1: "), "noise is none, and answers are right"
+    assert rows.notes[1].startswith("A level has next to no noise: ")
     expected = np.concatenate(levels).tolist()
     assert [row["lower"] for row in rows] == [row["upper"] for row in rows] == expected
     assert [row["released"] for row in tree.least_squares()] == expected
