@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import pickle
 import sys
 from dataclasses import replace
 from fractions import Fraction
@@ -122,6 +123,17 @@ def test_loops_agree_with_arrays(d: int, is_regression: bool, noise: str) -> Non
     part = np.array([5, 2])
     of_part = x.reshape(len(x), CELLS, CHAINS)[:, part].reshape(len(x), -1)
     assert np.array_equal(compiled.take(part)(of_part)[0].reshape(2, -1), given.reshape(CELLS, -1)[part])
+
+
+@pytest.mark.parametrize("noise", ["cone", "laplace"])
+def test_arrays_may_be_read_only(noise: str) -> None:
+    """As those are that a worker gets from another process."""
+    target = target_of(3, is_regression=True, noise=noise)
+    x, buffers = states_of(target), list[pickle.PickleBuffer]()
+    content = pickle.dumps((target, x), protocol=5, buffer_callback=buffers.append)
+    received, same = pickle.loads(content, buffers=[bytes(buffer.raw()) for buffer in buffers])  # noqa: S301
+    assert not same.flags.writeable
+    assert np.array_equal(CompiledTarget.of(received)(same)[0], CompiledTarget.of(target)(x)[0])
 
 
 @pytest.mark.parametrize("noise", ["cone", "laplace"])
