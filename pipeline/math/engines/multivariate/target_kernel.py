@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numba import types
 
-from suffice.pipeline.math.distributions.machine_code import compiled, merged, vectorised, written
+from suffice.pipeline.math.distributions.machine_code import compiled, merged, read, vectorised, written
 from suffice.pipeline.math.distributions.vector_functions import exp, log1p
 from suffice.pipeline.math.engines.multivariate.evidence_lanes import (
     add_normal_evidence,
@@ -376,6 +376,6 @@ def _value_and_gradient(
 
 value_and_gradient = compiled(
     _value_and_gradient,
-    written(1, types.int64), written(1), written(2), written(2), written(2), written(1), written(1),
-    written(1), written(2), written(1), written(2), written(1), written(2),
+    read(1, types.int64), read(1), read(2), read(2), read(2), read(1), read(1), read(1), read(2), read(1),
+    read(2), written(1), written(2),
 )  # fmt: skip

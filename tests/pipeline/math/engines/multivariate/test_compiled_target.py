@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import pickle
 from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -121,6 +122,18 @@ def test_loops_agree_with_arrays(d: int, is_regression: bool, noise: str) -> Non
 
 
 @pytest.mark.slow
+@pytest.mark.slow
+@pytest.mark.parametrize("noise", ["cone", "laplace"])
+def test_arrays_may_be_read_only(noise: str) -> None:
+    """As those are that a worker gets from another process."""
+    target = target_of(3, is_regression=True, noise=noise)
+    x, buffers = states_of(target), list[pickle.PickleBuffer]()
+    content = pickle.dumps((target, x), protocol=5, buffer_callback=buffers.append)
+    received, same = pickle.loads(content, buffers=[bytes(buffer.raw()) for buffer in buffers])  # noqa: S301
+    assert not same.flags.writeable
+    assert np.array_equal(CompiledTarget.of(received)(same)[0], CompiledTarget.of(target)(x)[0])
+
+
 @pytest.mark.parametrize("noise", ["cone", "laplace"])
 def test_loops_accept_no_state_that_has_no_density(noise: str) -> None:
     """Far out either path may overflow or lose all digits, of densities that no chain comes to."""
