@@ -14,13 +14,14 @@ import functools
 import importlib
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from suffice.pipeline.math.distributions import adaptive_blocks, rule_sizes
 from suffice.pipeline.math.distributions.adaptive_blocks import Blocks, nodes_of
 from suffice.pipeline.math.distributions.compiled_mixtures import linear_update
+from suffice.pipeline.math.distributions.distribution import widened
 from suffice.pipeline.math.distributions.many_cells import BLOCKS, is_compiled, on_threads
 from suffice.pipeline.math.distributions.merged import Components
 from suffice.pipeline.math.engines.one_sum.nested_pairs import NestedPairs
@@ -115,10 +116,15 @@ COARSE = Fineness(
 )
 """Half as many pairs; of priors that are neither nearly flat nor have poles that matter."""
 FINER = replace(AS_ARRAYS, parts=4.0, has_pieces=True)
-"""Of cells under usual priors whose mixture has few components, much wider than what is given their pairs."""
-_BLURRED = 0.04
+"""Of cells under usual priors whose mixture has a wide component, or what is far away."""
+_BLURRED = 0.1
 """Weight of a component, times the share of its variance that is between its pairs, up to which coarse blocks
 stay: a bell in place of a piece is off by about a tenth of this of a level, its neighbours by as much."""
+
+_FAR = 20.0
+"""Standard deviations from a cell's mean beyond which 1e-4 of its mass may be much of its variance."""
+_UNSEEN = 0.02
+"""Share of a variance that light pairs have far away, of which coarse blocks may have missed as much."""
 
 
 def fineness_of(sums: NoisySums) -> Fineness:
@@ -189,14 +195,16 @@ def resolve_blocks(
     if fineness is not None:
         return _resolve(sums, update, threads, fineness)
     resolved = _resolve(sums, update, threads, fineness_of(sums))
-    blurred = np.flatnonzero(_blur(resolved.merged, update, sums.n_cells) > _BLURRED)
-    if not blurred.size:
+    coarse = _blur(resolved.merged, update, sums.n_cells) > _BLURRED
+    coarse |= (_reach(resolved, update) > _FAR) | (_unseen(resolved, update) > _UNSEEN)
+    left = np.flatnonzero(coarse)
+    if not left.size:
         return resolved
-    finer = _resolve(sums.take(blurred), update, threads, FINER)
+    finer = _resolve(sums.take(left), update, threads, FINER)
     for name in ("means", "sds", "log_evidence", "most"):
-        getattr(resolved.near, name)[blurred] = getattr(finer.near, name)
-    resolved.error[blurred] = finer.error
-    return replace(resolved, merged=resolved.merged.replaced(blurred, finer.merged))
+        getattr(resolved.near, name)[left] = getattr(finer.near, name)
+    resolved.error[left] = finer.error
+    return replace(resolved, merged=resolved.merged.replaced(left, finer.merged))
 
 
 def _blur(merged: Components, update: Update, cells: int) -> Floats:
@@ -211,6 +219,28 @@ def _blur(merged: Components, update: Update, cells: int) -> Floats:
     blur = np.zeros(cells)
     np.maximum.at(blur, merged.cell, merged.weight * merged.scatter / (merged.scatter + given))
     return blur
+
+
+def _reach(resolved: NestedPairs, update: Update) -> Floats:
+    """How many standard deviations a component is away from its cell's mean at most, (n_cells,)."""
+    merged, near = resolved.merged, resolved.near
+    given = update(merged.n, merged.total)
+    (name,) = given.parameters
+    reach = np.zeros(len(near.means))
+    np.maximum.at(
+        reach, merged.cell, np.abs(given.mean(name) - near.means[merged.cell]) / near.sds[merged.cell]
+    )
+    return reach
+
+
+def _unseen(resolved: NestedPairs, update: Update) -> Floats:
+    """Share of each cell's variance, (n_cells,), of pairs that are too light for its mixture."""
+    merged, near = resolved.merged, resolved.near
+    given = cast("Distribution", widened(update(merged.n, merged.total), merged.scatter))
+    (name,) = given.parameters
+    squares = given.sd(name) ** 2 + (given.mean(name) - near.means[merged.cell]) ** 2
+    unseen: Floats = 1.0 - np.bincount(merged.cell, merged.weight * squares, len(near.sds)) / near.sds**2
+    return unseen
 
 
 def _resolve(sums: NoisySums, update: Update, threads: int | None, fineness: Fineness) -> NestedPairs:

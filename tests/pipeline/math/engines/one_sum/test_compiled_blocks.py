@@ -192,6 +192,24 @@ def test_cells_of_wide_pieces_are_resolved_finer() -> None:
     assert misses(None) < 0.25 * COARSELY
 
 
+def test_cells_whose_variance_is_far_away_are_resolved_finer() -> None:
+    """A mode far from the mean has 2e-4 of the mass, and half of the variance."""
+    sums, update = noisy(negative_binomial(19.47, 0.5, 0.906), 484.0, Uniform(2000, 3467), releases=2)
+    totals = replace(
+        sums.totals,
+        values=np.array([[9244.0, 32392.0, 7969.0, 27149.0]]),
+        scale=np.array([484.0, 437.5, 2226.0, 2013.0]),
+    )
+    sums = replace(sums, totals=totals)
+    pairs = resolve(sums, evenly=True, finer=2)
+    given = update(pairs.n, pairs.total)
+    mean, sd = given.mean("probability"), given.sd("probability")
+    exact = np.sqrt(pairs.weight @ (sd**2 + (mean - pairs.weight @ mean) ** 2))
+    coarse, finer = (resolve_blocks(sums, update, fineness=fineness).near for fineness in (COARSE, None))
+    assert abs(coarse.sds[0] / exact - 1.0) > 3.0 * MOMENT
+    assert finer.sds[0] == pytest.approx(exact, rel=0.1 * MOMENT)
+
+
 def test_design_effects_count_what_pieces_spread() -> None:
     """Standard deviations of tempered cells, whose rows count as fewer, beside those of all pairs."""
     importlib.import_module(BLOCKS.module)
