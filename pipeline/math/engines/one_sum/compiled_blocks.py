@@ -117,9 +117,9 @@ COARSE = Fineness(
 """Half as many pairs; of priors that are neither nearly flat nor have poles that matter."""
 FINER = replace(AS_ARRAYS, parts=4.0, has_pieces=True)
 """Of cells under usual priors whose mixture has a wide component, or what is far away."""
-_BLURRED = 0.1
+_BLURRED = 0.07
 """Weight of a component, times the share of its variance that is between its pairs, up to which coarse blocks
-stay: a bell in place of a piece is off by about a tenth of this of a level, its neighbours by as much."""
+stay: a bell in place of a piece is off by a tenth of this of a level, or more beside others."""
 
 _FAR = 20.0
 """Standard deviations from a cell's mean beyond which 1e-4 of its mass may be much of its variance."""
