@@ -41,6 +41,7 @@ from suffice.pipeline.math.engines.one_sum.block_pieces import (
     LOG_OF_N,
     LOG_OF_TOTAL,
     NATS,
+    PARTS,
     merge_pairs,
     set_pieces,
 )
@@ -427,7 +428,8 @@ def _resolve(
         count, heavy, number_of_pieces = 0, 0, 0
         for b in range(number):
             left, length = kept[LEFT, b], kept[RIGHT, b] - kept[LEFT, b]
-            parts_of = min(parts[b], length) if is_sum else parts[b]
+            parts_of = parts[b] * fineness[PARTS]
+            parts_of = min(parts_of, length) if is_sum else parts_of
             bits = sparse_rules(
                 sizes, fineness[LOG_OF_TOTAL], fineness[FEW], fineness[FEWEST], kept[SIZE, b], kept[DEPTH, b],
                 kept[POLE, b],

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
     Integers = np.ndarray[Any, np.dtype[np.int64]]
 
-NATS, LOG_OF_N, LOG_OF_TOTAL, FEW, FEWEST, HAS_PIECES, LIGHT, PER_SPREAD, PER_WIDTH, PER_OCTAVE = range(10)
+NATS, LOG_OF_N, LOG_OF_TOTAL, FEW, FEWEST, PARTS, HAS_PIECES = range(7)
+LIGHT, PER_SPREAD, PER_WIDTH, PER_OCTAVE = range(7, 11)
 """How fine all is: see ``Fineness``."""
 BETA_LINE, GAMMA_LINE = range(2)
 """Distributions of the parameter."""

@@ -13,14 +13,15 @@ from __future__ import annotations
 import functools
 import importlib
 import math
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from suffice.pipeline.math.distributions import adaptive_blocks, rule_sizes
 from suffice.pipeline.math.distributions.adaptive_blocks import Blocks, nodes_of
 from suffice.pipeline.math.distributions.compiled_mixtures import linear_update
+from suffice.pipeline.math.distributions.distribution import widened
 from suffice.pipeline.math.distributions.many_cells import BLOCKS, is_compiled, on_threads
 from suffice.pipeline.math.distributions.merged import Components
 from suffice.pipeline.math.engines.one_sum.nested_pairs import NestedPairs
@@ -54,6 +55,8 @@ class Fineness:
         Error of a block's mass, of N or S, over that of its cell.
     few, fewest : float
         Nats below a cell's mass from which on a block may have 5 nodes, and 3.
+    parts : float
+        Into how many a block of S is cut, beside what few N ask for.
     has_pieces : bool
         Whether a node of S stands for a piece of its block, whose spread widens what is given the node.
     light : float
@@ -67,6 +70,7 @@ class Fineness:
     of_total: float
     few: float
     fewest: float
+    parts: float
     has_pieces: bool
     light: float
     per_spread: float
@@ -78,7 +82,9 @@ class Fineness:
         """As ``block_kernel`` has them."""
         logs = (math.log(self.of_n), math.log(self.of_total))
         merging = (self.light, self.per_spread, self.per_width, self.per_octave)
-        return np.array([self.nats, *logs, self.few, self.fewest, float(self.has_pieces), *merging])
+        return np.array(
+            [self.nats, *logs, self.few, self.fewest, self.parts, float(self.has_pieces), *merging]
+        )
 
 
 AS_ARRAYS = Fineness(
@@ -87,6 +93,7 @@ AS_ARRAYS = Fineness(
     of_total=rule_sizes.TOLERABLE,
     few=adaptive_blocks.SPARSE,
     fewest=adaptive_blocks.SPARSE,
+    parts=1.0,
     has_pieces=False,
     light=5e-7,
     per_spread=24.0,
@@ -100,6 +107,7 @@ COARSE = Fineness(
     of_total=1e-4,
     few=0.0,
     fewest=6.0,
+    parts=1.0,
     has_pieces=True,
     light=2e-6,
     per_spread=14.0,
@@ -107,6 +115,16 @@ COARSE = Fineness(
     per_octave=2.3,
 )
 """Half as many pairs; of priors that are neither nearly flat nor have poles that matter."""
+FINER = replace(AS_ARRAYS, parts=4.0, has_pieces=True)
+"""Of cells under usual priors whose mixture has a wide component, or what is far away."""
+_BLURRED = 0.07
+"""Weight of a component, times the share of its variance that is between its pairs, up to which coarse blocks
+stay: a bell in place of a piece is off by a tenth of this of a level, or more beside others."""
+
+_FAR = 20.0
+"""Standard deviations from a cell's mean beyond which 1e-4 of its mass may be much of its variance."""
+_UNSEEN = 0.02
+"""Share of a variance that light pairs have far away, of which coarse blocks may have missed as much."""
 
 
 def fineness_of(sums: NoisySums) -> Fineness:
@@ -172,9 +190,60 @@ def resolve_blocks(
     threads : int, optional
         As many as there are processors by default.
     fineness : Fineness, optional
-        That of ``fineness_of`` by default.
+        That of ``fineness_of`` by default, and ``FINER`` of cells whose coarse pieces are too wide.
     """
-    fineness = fineness_of(sums) if fineness is None else fineness
+    if fineness is not None:
+        return _resolve(sums, update, threads, fineness)
+    resolved = _resolve(sums, update, threads, fineness_of(sums))
+    coarse = _blur(resolved.merged, update, sums.n_cells) > _BLURRED
+    coarse |= (_reach(resolved, update) > _FAR) | (_unseen(resolved, update) > _UNSEEN)
+    left = np.flatnonzero(coarse)
+    if not left.size:
+        return resolved
+    finer = _resolve(sums.take(left), update, threads, FINER)
+    for name in ("means", "sds", "log_evidence", "most"):
+        getattr(resolved.near, name)[left] = getattr(finer.near, name)
+    resolved.error[left] = finer.error
+    return replace(resolved, merged=resolved.merged.replaced(left, finer.merged))
+
+
+def _blur(merged: Components, update: Update, cells: int) -> Floats:
+    """Largest share of each cell's mass (n_cells,) that a component spreads, rather than its pairs."""
+    linear = linear_update(update)
+    if linear is None:
+        raise TypeError(type(update).__name__)
+    line, by = linear
+    first, second = (by[i] + by[i + 1] * merged.n + by[i + 2] * merged.total for i in (0, 3))
+    # The variance of a logit or a logarithm, as `merge_pairs` has it.
+    given = 1.0 / first + (1.0 / second if line == 0 else 0.0)
+    blur = np.zeros(cells)
+    np.maximum.at(blur, merged.cell, merged.weight * merged.scatter / (merged.scatter + given))
+    return blur
+
+
+def _reach(resolved: NestedPairs, update: Update) -> Floats:
+    """How many standard deviations a component is away from its cell's mean at most, (n_cells,)."""
+    merged, near = resolved.merged, resolved.near
+    given = update(merged.n, merged.total)
+    (name,) = given.parameters
+    reach = np.zeros(len(near.means))
+    np.maximum.at(
+        reach, merged.cell, np.abs(given.mean(name) - near.means[merged.cell]) / near.sds[merged.cell]
+    )
+    return reach
+
+
+def _unseen(resolved: NestedPairs, update: Update) -> Floats:
+    """Share of each cell's variance, (n_cells,), of pairs that are too light for its mixture."""
+    merged, near = resolved.merged, resolved.near
+    given = cast("Distribution", widened(update(merged.n, merged.total), merged.scatter))
+    (name,) = given.parameters
+    squares = given.sd(name) ** 2 + (given.mean(name) - near.means[merged.cell]) ** 2
+    unseen: Floats = 1.0 - np.bincount(merged.cell, merged.weight * squares, len(near.sds)) / near.sds**2
+    return unseen
+
+
+def _resolve(sums: NoisySums, update: Update, threads: int | None, fineness: Fineness) -> NestedPairs:
     numbers = fineness.numbers
     kernel: Any = importlib.import_module(BLOCKS.module)
     model, linear = _model(sums), linear_update(update)

@@ -427,15 +427,13 @@ class NoisySums:
         kinks = self._kinks(cell, n)
         if self.is_sum:  # where a kink is between two integers, the next one is the first beyond it
             kinks = [np.ceil(kink) for kink in kinks]
-        typical = (self.marginal.typical(n) - self.lower * n) / self.step
+        typical = self._typical(n)
         # Beyond the outermost kinks the noise falls by sum(1 / b) nats a step, and p(S | N) is unimodal: so
         # what lies farther out than this has less than e^-NATS of the weight at the kink.
         margin = NATS / self.fall
         first, last = kinks[0] - margin, kinks[-1] + margin
         inner = _inserted([first, *kinks, last], typical)
-        # What is above 0 is next to 0 where all of these are below it.
-        highest = typical if self.marginal.support is SumSupport.REAL else np.maximum(typical, 0.0)
-        columns = [np.minimum(first, typical - margin), *inner, np.maximum(last, highest + margin)]
+        columns = [np.minimum(first, typical - margin), *inner, np.maximum(last, typical + margin)]
         if self.from_nothing:
             columns[0] = np.zeros_like(typical)
         if self.marginal.support is SumSupport.POSITIVE:
@@ -450,6 +448,21 @@ class NoisySums:
                     near_end = np.minimum(np.maximum(most + 1.0 - distance, columns[0]), columns[-1])
                     columns = _inserted(columns, near_end)
         return np.stack(columns, axis=1)
+
+    def _typical(self, n: Floats) -> Floats:
+        """A near the highest p(S | N); where that is at S below ``lower`` N, about the width of its fall."""
+        least = self.lower * n
+        typical: Floats = (self.marginal.typical(n) - least) / self.step
+        below = np.flatnonzero(typical <= 0.0)
+        if self.marginal.support is not SumSupport.POSITIVE or not below.size:
+            return typical
+        n, least = n[below], least[below]
+        # All kinks may be below 0 too. Weights then fall from A = 0 on, by the noise and by p(S | N) in
+        # turn: log A has its mode at about one over the slope of both.
+        width = np.minimum(1.0 / self.fall, least / self.step)
+        rise = self.marginal.log_prob(least + self.step * width, n) - self.marginal.log_prob(least, n)
+        typical[below] = width / (self.fall * width + np.maximum(-rise, 0.0))
+        return typical
 
     def profile(self, cell: Cells, n: Floats) -> Floats:
         """Log of the prior of N and of about the sum of W over S: (n_rows,), finite within the support."""

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Self, TypeAlias, cast
 import numpy as np
 
 from suffice.pipeline.math.distributions.compiled_mixtures import compiled_quantiles
+from suffice.pipeline.math.distributions.distribution import widened
 from suffice.pipeline.math.distributions.intervals import moments_between
 from suffice.pipeline.math.distributions.many_cells import BLOCKS, PAIRS
 from suffice.pipeline.math.distributions.merged import FINE, Components, rough_quantiles
@@ -138,7 +139,8 @@ class LatentSumPosterior:
         N and S stay as likely as they were: N rows then count as N / d, and their sum as S / d.
         """
         merged = self.merged.tempered(levels)
-        moments = _moments(merged, self._conjugate(merged.n, merged.total), self.sums.n_cells)
+        given = widened(self._conjugate(merged.n, merged.total), merged.scatter)
+        moments = _moments(merged, cast("Distribution", given), self.sums.n_cells)
         return replace(self, merged=merged, moments=lambda: moments, near=moments, levels=levels)
 
     def moments_within(self, limits: tuple[float, float]) -> tuple[Floats, Floats] | None:

@@ -181,6 +181,20 @@ def _typical(model: Floats, n: float) -> float:
 
 
 @vectorised
+def _typical_amount(model: Floats, fall: float, n: float, typical: float) -> float:
+    """As ``NoisySums._typical``."""
+    least, step = model[LOWER] * n, float(model[STEP])
+    if typical > least:
+        return float((typical - least) / step)
+    shape, by_share = model[SHAPE] * n, model[SECOND] / model[SHARE]
+    width = min(1.0 / fall, least / step)
+    more = step * width
+    fewer = (model[FIRST] + shape) * math.log1p(more / (by_share + least))
+    drop = fewer - (shape - 1.0) * math.log1p(more / least)
+    return float(width / (fall * width + max(drop, 0.0)))
+
+
+@vectorised
 def _insert(columns: Floats, count: int, value: float) -> None:
     """Put a value where it belongs among so many that ascend."""
     i = count
@@ -201,11 +215,11 @@ def set_breaks(model: Floats, rates: Floats, table: Floats, row: int, breaks: Fl
         fall += rates[j]
     typical, margin = _typical(model, n), _NATS / fall
     if not is_sum:
-        typical = (typical - model[LOWER] * n) / model[STEP]
+        typical = _typical_amount(model, fall, n, typical)
     first, last = breaks[2] - margin, breaks[kinks + 1] + margin
     breaks[1], breaks[kinks + 2] = first, last
     _insert(breaks[1:], kinks + 2, typical)
-    breaks[0], breaks[kinks + 4] = min(first, typical - margin), max(last, max(typical, 0.0) + margin)
+    breaks[0], breaks[kinks + 4] = min(first, typical - margin), max(last, typical + margin)
     count = kinks + 5
     for j in range(count):
         if is_sum:

@@ -17,6 +17,7 @@ from suffice.pipeline.math.distributions.many_cells import BLOCKS, FEWEST_CELLS
 from suffice.pipeline.math.engines.one_sum.compiled_blocks import (
     AS_ARRAYS,
     COARSE,
+    Fineness,
     can_compile,
     fineness_of,
     resolve_blocks,
@@ -169,6 +170,62 @@ def test_coarse_blocks_are_right(
     position = line.line.position(quantiles)[pairs.cell]
     levels = np.stack([np.bincount(pairs.cell, pairs.weight * line.cdf(at)) for at in position.T], axis=1)
     assert levels == pytest.approx(np.broadcast_to(LEVELS, levels.shape), abs=COARSELY)
+
+
+def test_cells_of_wide_pieces_are_resolved_finer() -> None:
+    """N is next to its limit, and noise is many times as wide as a sum is given the parameter."""
+    sums, update = noisy(negative_binomial(15.0, 17.0, 1.0), 500.0, Uniform(0, 756))
+    values, coefficients = np.array([[5700.0, 227_500.0]]), np.array([[0.0, 1.0], [300.0, -1.0]])
+    scale = np.array([500.0, 3200.0])
+    totals = replace(sums.totals, values=values, scale=scale, coefficients=coefficients)
+    sums = replace(sums, totals=totals)
+    pairs = resolve(sums, evenly=True, finer=4)
+    given = coordinate_of(update(pairs.n, pairs.total))
+
+    def misses(fineness: Fineness | None) -> float:
+        merged = resolve_blocks(sums, update, fineness=fineness).merged
+        (positions,) = given.line.position(merged.quantiles(update, list(LEVELS), 1))
+        below = [pairs.weight @ given.cdf(np.full_like(pairs.n, at)) for at in positions]
+        return float(np.max(np.abs(below - LEVELS)))
+
+    assert misses(COARSE) > 2.0 * COARSELY
+    assert misses(None) < 0.25 * COARSELY
+
+
+def test_cells_whose_variance_is_far_away_are_resolved_finer() -> None:
+    """A mode far from the mean has 2e-4 of the mass, and half of the variance."""
+    sums, update = noisy(negative_binomial(19.47, 0.5, 0.906), 484.0, Uniform(2000, 3467), releases=2)
+    totals = replace(
+        sums.totals,
+        values=np.array([[9244.0, 32392.0, 7969.0, 27149.0]]),
+        scale=np.array([484.0, 437.5, 2226.0, 2013.0]),
+    )
+    sums = replace(sums, totals=totals)
+    pairs = resolve(sums, evenly=True, finer=2)
+    given = update(pairs.n, pairs.total)
+    mean, sd = given.mean("probability"), given.sd("probability")
+    exact = np.sqrt(pairs.weight @ (sd**2 + (mean - pairs.weight @ mean) ** 2))
+    coarse, finer = (resolve_blocks(sums, update, fineness=fineness).near for fineness in (COARSE, None))
+    assert abs(coarse.sds[0] / exact - 1.0) > 3.0 * MOMENT
+    assert finer.sds[0] == pytest.approx(exact, rel=0.1 * MOMENT)
+
+
+def test_design_effects_count_what_pieces_spread() -> None:
+    """Standard deviations of tempered cells, whose rows count as fewer, beside those of all pairs."""
+    importlib.import_module(BLOCKS.module)
+    sums, update = noisy(poisson(4.0, 1.0), 400.0, Reciprocal(10**6))
+    cells, effects = sums.n_cells, np.array([1.0, 3.0])
+    many = sums.take(np.resize(np.arange(cells), FEWEST_CELLS))
+    tempered = LatentSumPosterior.of(many, update).tempered(np.tile(effects, (FEWEST_CELLS, 1)))
+    pairs = resolve(sums, evenly=True, finer=4)
+    mean, square = np.zeros((2, cells))
+    for effect in effects:
+        given = update(pairs.n / effect, pairs.total / effect)
+        centre, sd = given.mean("rate"), given.sd("rate")
+        mean += np.bincount(pairs.cell, pairs.weight * centre) / len(effects)
+        square += np.bincount(pairs.cell, pairs.weight * (sd**2 + centre**2)) / len(effects)
+    sds = np.sqrt(square - mean**2)
+    assert tempered.sds[:cells] == pytest.approx(sds, rel=0.005)
 
 
 def test_priors_with_poles_and_sharp_ones_are_resolved_as_by_arrays() -> None:
