@@ -124,8 +124,8 @@ class Pool:
         if self.largest_size is None:
             return ""
         return (
-            f"slopes on log size{in_sentence(self.keys)} take cells of more than {self.largest_size:.2g} "
-            "records for such of that many: they are far larger than most, and would decide the slopes"
+            f"cells{in_sentence(self.keys)} with more than {float(f'{self.largest_size:.2g}'):,.0f} records count "
+            "as that large in slopes on log size: they are far larger than most and would decide the slopes"
         )
 
     @property
