@@ -123,8 +123,9 @@ class Pool:
         """What is said of cells that are far larger than all others; empty where there are none."""
         if self.largest_size is None:
             return ""
+        largest = float(f"{self.largest_size:.2g}")
         return (
-            f"cells{in_sentence(self.keys)} with more than {float(f'{self.largest_size:.2g}'):,.0f} records count "
+            f"cells{in_sentence(self.keys)} with more than {largest:,.0f} records count "
             "as that large in slopes on log size: they are far larger than most and would decide the slopes"
         )
 
