@@ -123,9 +123,10 @@ class Pool:
         """What is said of cells that are far larger than all others; empty where there are none."""
         if self.largest_size is None:
             return ""
+        largest = float(f"{self.largest_size:.2g}")
         return (
-            f"slopes on log size{in_sentence(self.keys)} take cells of more than {self.largest_size:.2g} "
-            "records for such of that many: they are far larger than most, and would decide the slopes"
+            f"cells{in_sentence(self.keys)} with more than {largest:,.0f} records count "
+            "as that large in slopes on log size: they are far larger than most and would decide the slopes"
         )
 
     @property

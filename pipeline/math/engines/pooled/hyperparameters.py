@@ -70,9 +70,11 @@ _NODES = {100: (15, 17, 21), 2000: (11, 13, 11), None: (9, 9, 7)}
 """Nodes of the rules over t, s and b, up to so many cells: of more, less is left to integrate over."""
 _NODES_OF_ALL = {10: (11, 13, 13, 9), 100: (7, 11, 9, 7), 2000: (7, 11, 7, 7), None: (7, 9, 7, 5)}
 """The same over t, s, b and g."""
-_APART, _RATIO, _KNOTS = 2.0, 0.35, {2000: 12, None: 6}
-"""Of knots: how far apart they are at most, and the logarithms of spreads at the steepest slopes of a box.
-How many there are at most, up to so many cells."""
+_APART, _KNOTS = 2.0, {2000: 12, None: 6}
+"""Of knots: how far apart they are at most, and how many there are at most, up to so many cells."""
+_RATIO, _RATIO_OF_TAILS = 0.7, 0.35
+"""How far apart logarithms of spreads at two knots are at the steepest slopes of a box. The latter where an
+outlier is in the tail of a population, whose density is another at once where its spread is."""
 LEAST = 0.5
 """Of the standard deviation of m at s = 0: spreads below are one, as no cells can tell them."""
 FIRST_CELLS, MORE = 512, 5
@@ -82,7 +84,7 @@ ROUNDS = 8
 _NEGLIGIBLE = 1e-7
 _FLOOR = 1e-300
 _TOGETHER = 1 << 16
-_BEND = 3.0
+_BEND = 4.0
 FARTHEST, FINEST, _FINEST_OF_KNOTS = 40.0, 1.0 / 400.0, 1.0 / 150.0
 """Of where slopes move cells, in units of the line: beyond, narrow laws fall between nodes and evidence is
 too high (a slope of 2 moves cells of 2 records 26 units from those of 10^6). Of it, the least width, and that
@@ -360,7 +362,7 @@ class Fit:
         # dm = sd dt.
         weight = np.repeat(np.outer(of_g, of_s).ravel() * sd, len(t)) * np.tile(of_t, len(s))
         log_weight += np.log(weight) + np.log(of_b)[:, None]
-        grid, lowest = self._grid(box, location, drawn, b, origin)
+        grid, lowest = self._grid(box, location, drawn, b, spread_slope, origin)
         result = Hyperparameters(
             location=location,
             spread=np.maximum(drawn, lowest),
@@ -399,7 +401,7 @@ class Fit:
         return float(np.sum(omega * moments.log_size) / np.sum(omega))
 
     def _grid(
-        self, box: Box, location: Floats, spread: Floats, b: Floats, origin: float
+        self, box: Box, location: Floats, spread: Floats, b: Floats, spread_slope: Floats, origin: float
     ) -> tuple[ResidualGrid, float]:
         """Return points that tell the populations of a box, and the least spread that they tell."""
         moments, prior = self.moments, self.prior
@@ -407,21 +409,24 @@ class Fit:
         knots: tuple[float, ...] = (origin,)
         if self.has_spread_slope:
             steepest = abs(box.g[0]) + box.g[1] / 2.0
-            apart = min(_APART, _RATIO / steepest)
+            ratio = _RATIO if self.population.is_contaminated else _RATIO_OF_TAILS
+            apart = min(_APART, ratio / steepest)
             most = next(n for cells, n in _KNOTS.items() if cells is None or len(moments.mean) <= cells)
             n_knots = int(np.clip(np.ceil((sizes[1] - sizes[0]) / apart) + 1, 2, most))
             knots = tuple(np.linspace(float(sizes[0]), float(sizes[1]), n_knots).tolist())
         # At the sizes where populations are narrowest.
         narrowest = float(np.min(np.exp(box.g[0] * (sizes - origin))))
-        spread = spread * narrowest
         least = LEAST * float((np.sum(moments.precision) + prior.precision) ** -0.5)
         # Of a node: below it, up to the end of a rule, there is no population that nodes are to tell.
-        lowest = max(float(np.min(spread)), least)
-        # Where narrow populations may be, of small cells and of large ones.
+        lowest = max(float(np.min(spread)) * narrowest, least)
+        # Where populations are, of small cells and of large ones, and how narrow there.
         about = float(np.mean(location))
-        moved = b[:, None, None] * (sizes - origin)[:, None] if self.has_slope else np.zeros((1, 1, 1))
-        gap = np.max(np.abs(location[:, None, :] + moved - about), axis=1)
-        reach = min(float(np.max(gap[np.maximum(spread, least) <= 2.0 * lowest], initial=0.0)), FARTHEST)
+        beyond = sizes - origin
+        moved = b[:, None, None] * beyond if self.has_slope else np.zeros((1, 1, 1))
+        gap = np.max(np.abs(location[0, :, None] + moved - about), axis=0)
+        width = np.maximum(spread[0, :, None] * np.exp(spread_slope[0, :, None] * beyond), least)
+        # Beyond its even part (2) of ``cells`` has nodes as far apart as they are from it.
+        reach = min(float(np.max(gap - width, initial=0.0)), FARTHEST)
         # Narrower ones than this share of where they may be are told apart once the box is smaller.
         lowest = max(lowest, reach * (_FINEST_OF_KNOTS if self.has_spread_slope else FINEST))
         # Sums over nodes are not as good where (2) of ``cells`` bends, so that it bends elsewhere.

@@ -371,11 +371,12 @@ class _Approximation:
         location, sd = theta @ rows.T, np.sqrt(np.sum((rows @ inverse) * rows, axis=2))
         least = LEAST * float(np.min(sd[0]))
         lowest = max(lowest, least)
-        # Where narrow populations may be, of small cells and of large ones.
+        # Where populations are, of small cells and of large ones, less how narrow they are there.
         about = float(np.mean(location[len(s) // 2]))
         moved = b[:, None] * (moments.log_size - origin)
         gap = np.abs(location + moved - about) + 4.0 * sd[:, None, :] + np.abs(b)[:, None]
-        reach = min(float(np.max(gap[np.maximum(s, least) <= 2.0 * lowest], initial=0.0)), FARTHEST)
+        beyond = gap - np.maximum(s, least)[:, None, None]
+        reach = min(float(np.max(beyond, initial=0.0)), FARTHEST)
         lowest = max(lowest, reach * FINEST)
         reach = reach if reach > 2.0 * lowest else 0.0
         focus = blocks_focus(cells.blocks, Focus(centre=about, width=lowest, reach=reach))

@@ -62,7 +62,8 @@ def test_a_huge_cell_among_tiny_ones_leaves_what_they_say_of_each_other() -> Non
     )
     assert np.isinf(apart.hyperparameters.grid.highest)
     said = Pool.of({"state": 1}, together).of_far_sizes
-    assert said.startswith("slopes on log size of state=1 take cells of more than 2")
+    assert said.startswith("cells of state=1 with more than 2")
+    assert "0 records count as that large in slopes on log size" in said
     assert Pool.of({}, apart).of_far_sizes == ""
     # The end of a line over 14 units of log size would tell a slope by .03.
     assert known.sd(known.slopes) > 0.1
@@ -73,6 +74,18 @@ def test_a_huge_cell_among_tiny_ones_leaves_what_they_say_of_each_other() -> Non
     # It has its own likelihood: of ten million records.
     share = float(cells.true.values[-1, 0]) / HUGE
     assert abs(together.mean("probability")[-1] - share) < 0.3 * (share * (1.0 - share) / HUGE) ** 0.5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("huge", "scale"), [(2, 2.0), (3, 10.0)])
+def test_several_huge_cells_leave_evidence_that_nodes_tell(huge: int, scale: float) -> None:
+    """Spreads whose slope is steep are narrow at one end of the sizes only, where slopes have moved them."""
+    for seed in range(2):
+        logit = np.random.default_rng(seed).normal(-1.0, 0.5, CELLS)
+        known = pooled(cells_of(np.array([HUGE] * huge + [SMALL] * (CELLS - huge)), logit, scale))
+        assert known.hyperparameters.settled
+        # By their number, no node has all of the weight.
+        assert np.max(known.hyperparameters.weight) < 0.3
 
 
 def test_populations_of_a_box_are_no_narrower_than_nodes_are_apart() -> None:
@@ -108,7 +121,7 @@ def test_a_spread_between_two_sizes_is_that_of_closer_ones(monkeypatch: pytest.M
     cells = cells_of(rng.integers(30, 200, 24), logit, 2.0)
     normal = POPULATIONS[Line.LOGIT]["logit-normal"]
     known = pooled_distribution(cells, normal, "probability", Line.LOGIT)
-    monkeypatch.setattr(hyperparameters, "_RATIO", 0.15)
+    monkeypatch.setattr(hyperparameters, "_RATIO_OF_TAILS", 0.15)
     monkeypatch.setattr(hyperparameters, "_KNOTS", {None: 60})
     closer = pooled_distribution(cells, normal, "probability", Line.LOGIT)
     assert len(closer.hyperparameters.grid.knots) > 2 * len(known.hyperparameters.grid.knots) - 2
