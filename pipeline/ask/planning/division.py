@@ -107,7 +107,8 @@ def rounded_shares(amounts: Sequence[float] | Floats, least: Sequence[bool]) -> 
     amounts : sequence of float
         That add up to anything.
     least : sequence of bool
-        Which of them a share may not fall short of: those are rounded up, and the others give way.
+        Which of them a share may not fall short of: those are rounded up, and the others give way. Where the
+        others, which keep a unit each, have not enough to give, all give way: first what was rounded up most.
     """
     parts = np.asarray(amounts, dtype=np.float64) / np.sum(amounts)
     digits = next((of for of in _DIGITS if parts.min() >= 10.0 ** (2 - of)), _DIGITS[-1])
@@ -115,9 +116,12 @@ def rounded_shares(amounts: Sequence[float] | Floats, least: Sequence[bool]) -> 
     exact = parts * units
     whole = np.where(least, np.ceil(exact - 1e-9), np.floor(exact)).astype(np.int64)
     whole = np.maximum(whole, 1)
-    free = np.flatnonzero(~np.asarray(least)) if not all(least) else np.arange(len(parts))
-    order = free[np.argsort(-(exact - whole)[free], kind="stable")]
     left = units - int(whole.sum())
+    free = np.flatnonzero(~np.asarray(least))
+    # A share stays at least a unit: the others give what they have beyond it.
+    if not free.size or np.sum(whole[free] - 1) < -left:
+        free = np.arange(len(parts))
+    order = free[np.argsort(-(exact - whole)[free], kind="stable")]
     step = 1 if left > 0 else -1
     place = 0
     while left:

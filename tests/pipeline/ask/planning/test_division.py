@@ -89,6 +89,15 @@ def test_rounded_shares_add_up_to_exactly_one(parts: list[float], data: st.DataO
     assert all(10**6 % share.denominator == 0 for share in shares)
 
 
+def test_all_give_way_where_others_have_nothing_to_give() -> None:
+    parts = np.array([1e-6, 1e-6, 0.1455, 0.14, 0.1455, 0.28557, 0.84549])
+    least = [True, False, True, True, True, True, True]
+    shares = rounded_shares(parts, least)
+    assert sum(shares) == 1
+    short = parts[least] / parts.sum() - np.array(shares, dtype=np.float64)[least]
+    assert 0.0 < short.max() < 1e-6
+
+
 def test_rounding_keeps_what_a_target_takes() -> None:
     parts = [0.2005001, 0.1003999, 0.6991]
     shares = rounded_shares(parts, [True, True, False])
