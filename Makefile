@@ -48,7 +48,9 @@ bench: $(VENV)/installed-bench # our times beside others', on the same files; be
 	$(BIN)/python benchmarks/run.py
 	$(BIN)/python benchmarks/noise_rate.py
 	PYTHONPATH=tests $(BIN)/python benchmarks/one_sum.py
+	PYTHONPATH=tests $(BIN)/python benchmarks/normal_cells.py
 	PYTHONPATH=tests $(BIN)/python benchmarks/categories.py
+	PYTHONPATH=tests $(BIN)/python benchmarks/posterior_rivals.py
 	$(BIN)/python benchmarks/reading.py
 	PYTHONPATH=tests $(BIN)/python benchmarks/ledger.py
 

@@ -113,10 +113,10 @@ def print_comparison(comparison: Comparison, times: Mapping[str, Times]) -> None
 
 def versions() -> str:
     """Return the interpreter, and the packages that are installed, with their versions."""
-    found = []
+    installed = []
     for name in PACKAGES:
         try:
-            found.append(f"{name} {version(name)}")
+            installed.append(f"{name} {version(name)}")
         except PackageNotFoundError:
             continue
-    return f"Python {platform.python_version()}, " + ", ".join(found)
+    return f"Python {platform.python_version()}, " + ", ".join(installed)

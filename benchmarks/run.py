@@ -3,7 +3,8 @@
 python benchmarks/run.py [--rows 20000000] [--repetitions 5] [--only NAME ...]
 
 What is not installed is left out and named. SUFFICE_TUMULT_PYTHON is the interpreter of an environment with
-tmlt.analytics and Java; without it that contender is left out.
+tmlt.analytics and Java, SUFFICE_OPENDP_PYTHON that of an environment with opendp[polars]; without them these
+contenders are left out.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ THREADS, LOCAL = "suffice", "suffice, processes"
 DUCKDB, GROUPING_SETS, POLARS = "duckdb", "duckdb, grouping sets", "polars, streaming"
 ROWS = "suffice, by row"
 UNIT = {"column": "unit_id", "max_rows": "20"}
-DASK, DECODING, TUMULT = "dask.dataframe", "decoding", "tumult analytics"
+DASK, DECODING, TUMULT, OPENDP = "dask.dataframe", "decoding", "tumult analytics", "opendp"
 GOALS = {DUCKDB: 0.4, GROUPING_SETS: 0.4, DECODING: 1.4, DASK: 1 / 6, TUMULT: 1 / 15}
 
 
@@ -110,10 +111,14 @@ def one_count(directory: Path, stack: ExitStack) -> Comparison:
         THREADS: lambda: ours_with_noise(spec, threads),
         DUCKDB: lambda: run_duckdb([query]),
     }
-    if python := os.environ.get("SUFFICE_TUMULT_PYTHON"):
-        contenders[TUMULT] = stack.enter_context(tumult(python, directory))
-    else:
-        print("left out: tumult analytics, as SUFFICE_TUMULT_PYTHON is not set")
+    for name, variable, script in (
+        (TUMULT, "SUFFICE_TUMULT_PYTHON", "tumult.py"),
+        (OPENDP, "SUFFICE_OPENDP_PYTHON", "opendp_counts.py"),
+    ):
+        if python := os.environ.get(variable):
+            contenders[name] = stack.enter_context(answering(name, python, script, directory))
+        else:
+            print(f"left out: {name}, as {variable} is not set")
     return Comparison(
         title="one count of three columns, with noise (DuckDB: without)",
         contenders=contenders,
@@ -136,15 +141,15 @@ def bounding(directory: Path, stack: ExitStack) -> Comparison:
 
 def installed(package: str) -> bool:
     """Tell whether a package is there; say so where it is not."""
-    found = importlib.util.find_spec(package) is not None
-    if not found:
+    is_there = importlib.util.find_spec(package) is not None
+    if not is_there:
         print(f"left out: {package} is not installed")
-    return found
+    return is_there
 
 
 @contextmanager
-def tumult(python: str, directory: Path) -> Iterator[Callable[[], int]]:
-    """Start Tumult Analytics once, and yield what makes it answer the query."""
+def answering(name: str, python: str, script: str, directory: Path) -> Iterator[Callable[[], int]]:
+    """Start another library in an environment that holds it, and yield what makes it answer the query."""
     task = {
         "files": f"{directory}/*.parquet",
         "threads": n_threads(),
@@ -156,7 +161,7 @@ def tumult(python: str, directory: Path) -> Iterator[Callable[[], int]]:
     }
     with tempfile.TemporaryDirectory() as workspace:  # Spark leaves a warehouse behind
         process = subprocess.Popen(
-            [python, str(Path(__file__).parent / "tumult.py"), json.dumps(task)],
+            [python, str(Path(__file__).parent / script), json.dumps(task)],
             cwd=workspace,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -165,9 +170,9 @@ def tumult(python: str, directory: Path) -> Iterator[Callable[[], int]]:
         )
         questions, answers = process.stdin, process.stdout
         if questions is None or answers is None or not (ready := answers.readline()):
-            message = "SUFFICE_TUMULT_PYTHON: tmlt.analytics did not start; it needs Java"
+            message = f"{name} did not start under {python}"
             raise SystemExit(message)
-        print(f"tumult analytics: {json.loads(ready)['ready']:.1f} s to start, not counted")
+        print(f"{name}: {json.loads(ready)['ready']:.1f} s to start, not counted")
 
         def ask() -> int:
             questions.write("\n")
