@@ -492,10 +492,9 @@ def find_quantile(
 def rough_quantiles(
     components: Components,
     update: Callable[[Floats, Floats], Distribution],
-    q: Sequence[float],
-    cells: int,
+    levels: Floats,
 ) -> Floats:
-    """Return about the quantiles, (n_cells, n_q).
+    """Return about the quantiles at levels of every cell's own, (n_cells, n_levels).
 
     Parameters
     ----------
@@ -503,17 +502,17 @@ def rough_quantiles(
         Of all cells.
     update : callable
         As in ``Components.of``.
-    q : sequence of float, strictly between 0 and 1
-    cells : int
-        How many cells there are.
+    levels : ndarray of shape (n_cells, n_levels), strictly between 0 and 1
+        Ascending.
     """
-    rough, wanted = components.coarser(update, cells), _deviates(np.asarray(q))
+    cells = len(levels)
+    rough, wanted = components.coarser(update, cells), _deviates(levels)
     # (3) for all levels from a table of d at knots.
     low, high, mean, sd = (column[:, None] for column in rough.about(update, cells))
     knots = np.clip(mean + sd * _AT_FIRST, low, high)
     known = _deviates(rough.below(update, knots))
     for step in _EVERY:
-        at = _interpolated(np.append(wanted[::step], wanted[-1]), known, knots)
+        at = _interpolated(np.concatenate([wanted[:, ::step], wanted[:, -1:]], axis=1), known, knots)
         knots = np.concatenate([knots, at], axis=1)
         known = np.concatenate([known, _deviates(rough.below(update, at))], axis=1)
         order = np.argsort(knots, axis=1)
@@ -533,4 +532,4 @@ def _deviates(level: Floats) -> Floats:
 
 def _interpolated(wanted: Floats, known: Floats, values: Floats) -> Floats:
     """Return values, row by row, where known ones, which ascend, reach wanted ones."""
-    return np.stack([np.interp(wanted, *row) for row in zip(known, values, strict=True)])
+    return np.stack([np.interp(*row) for row in zip(wanted, known, values, strict=True)])

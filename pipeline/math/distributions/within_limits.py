@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from suffice.pipeline.math.distributions.distribution import Distribution
-    from suffice.typing import Floats, Mask
+    from suffice.typing import Cells, Floats, Mask
 
     Limits = Mapping[str, tuple[float, float]]
 
@@ -79,6 +79,16 @@ class KnowsLimits(Protocol):
 
     def within(self, limits: tuple[float, float]) -> Distribution:
         """Return the distribution given that its parameter is within limits."""
+
+
+@runtime_checkable
+class KnowsLevels(Protocol):
+    """A distribution whose quantiles at any levels take less time than a table."""
+
+    def restricted(
+        self, limits: tuple[float, float], below: Floats, tabulate: Callable[[Cells], Tabulated]
+    ) -> Distribution:
+        """Return it within limits, where its distribution function is `below`; `tabulate` has the table."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -246,6 +256,10 @@ class Tabulated:
         """Quantiles from the table; they rest on no draws."""
         return self._inverse(np.broadcast_to(np.asarray(q), (len(self.knots), len(q))))
 
+    def quantiles_at(self, levels: Floats) -> Floats:
+        """Quantiles at levels (n_cells, n_levels) of every cell's own."""
+        return self._inverse(levels)
+
     def density(self, parameter: str, points: Floats) -> Floats:
         """Densities at points (n_cells, n_points), between the middles of steps."""
         values = np.empty(points.shape)
@@ -352,9 +366,19 @@ def within(plain: Distribution, limits: tuple[float, float]) -> Distribution:
     cut[cut] = is_cut
     if not cut.any():
         return _uncut(plain, {name: limits}, cut)
-    inner = _tabulated(cut_cells.take(np.flatnonzero(is_cut)), name, limits, ends[is_cut], below[is_cut])
+    restricted = cut_cells.take(np.flatnonzero(is_cut))
+    ends, below = ends[is_cut], below[is_cut]
+
+    def tabulate(cells: Cells) -> Tabulated:
+        return _tabulated(restricted.take(cells), name, limits, ends[cells], below[cells])
+
+    inner: Distribution
+    if isinstance(restricted, KnowsLevels):
+        inner = restricted.restricted(limits, below, tabulate)
+    else:
+        inner = tabulate(np.arange(len(below)))
     share = np.ones(len(cut))
-    share[cut] = np.maximum(below[is_cut, 1] - below[is_cut, 0], np.finfo(np.float64).tiny)
+    share[cut] = np.maximum(below[:, 1] - below[:, 0], np.finfo(np.float64).tiny)
     return WithinLimits(plain=plain, limits={name: limits}, inner=inner, cut=cut, share=share)
 
 

@@ -25,7 +25,9 @@ from typing import TYPE_CHECKING, Self, TypeAlias, cast
 import numpy as np
 
 from suffice.pipeline.math.distributions.compiled_mixtures import compiled_quantiles
+from suffice.pipeline.math.distributions.dirichlet import BetaDistribution
 from suffice.pipeline.math.distributions.distribution import widened
+from suffice.pipeline.math.distributions.gamma import GammaDistribution
 from suffice.pipeline.math.distributions.intervals import moments_between
 from suffice.pipeline.math.distributions.many_cells import BLOCKS, PAIRS
 from suffice.pipeline.math.distributions.merged import FINE, Components, rough_quantiles
@@ -41,6 +43,7 @@ from suffice.pipeline.math.engines.one_sum.nodes import (
     resolve,
 )
 from suffice.pipeline.math.engines.one_sum.noisy_sum import GammaGamma
+from suffice.pipeline.math.engines.one_sum.sum_within_limits import SumWithinLimits
 from suffice.pipeline.math.engines.one_sum.tiles import tiles_of
 
 if TYPE_CHECKING:
@@ -48,6 +51,7 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.math.distributions.distribution import ConjugateDistribution, Distribution
     from suffice.pipeline.math.distributions.merged import WeighedPairs
+    from suffice.pipeline.math.distributions.within_limits import Tabulated
     from suffice.pipeline.math.engines.one_sum.noisy_sum import NoisySums
     from suffice.typing import Cells, Floats
 
@@ -143,6 +147,14 @@ class LatentSumPosterior:
         moments = _moments(merged, cast("Distribution", given), self.sums.n_cells)
         return replace(self, merged=merged, moments=lambda: moments, near=moments, levels=levels)
 
+    def restricted(
+        self, limits: tuple[float, float], below: Floats, tabulate: Callable[[Cells], Tabulated]
+    ) -> Distribution:
+        """Return the distribution within limits, where its distribution function is `below` (n_cells, 2)."""
+        if not isinstance(self._conjugate(np.zeros(1), np.zeros(1)), BetaDistribution | GammaDistribution):
+            return tabulate(np.arange(self.n_cells))
+        return SumWithinLimits.of(self, limits, below, tabulate)
+
     def moments_within(self, limits: tuple[float, float]) -> tuple[Floats, Floats] | None:
         """Means and standard deviations given that the parameter is within limits; None of tempered cells.
 
@@ -198,27 +210,13 @@ class LatentSumPosterior:
 
     def quantiles(self, parameter: str, q: Sequence[float], draws: int, rng: np.random.Generator) -> Floats:
         """Quantiles of merged components; see ``merged``. They do not rest on draws."""
-        compiled = self._compiled(np.broadcast_to(np.asarray(q, dtype=np.float64), (self.n_cells, len(q))))
-        if compiled is not None:
-            return compiled
-        return np.concatenate(
-            [self.merged.take(batch).quantiles(self.update, q, len(batch)) for batch in batches(self.sums)]
-        )
+        return self.quantiles_at(parameter, self._of_all(q))
 
     def rough_quantiles(self, parameter: str, q: Sequence[float]) -> Floats:
         """About the quantiles, by which the exact ones that are wanted may be chosen."""
-        levels = np.broadcast_to(np.asarray(q, dtype=np.float64), (self.n_cells, len(q)))
-        compiled = self._compiled(levels, rough=True)
-        if compiled is not None:
-            return compiled
-        return np.concatenate(
-            [
-                rough_quantiles(self.merged.take(batch), self.update, q, len(batch))
-                for batch in batches(self.sums)
-            ]
-        )
+        return self.rough_quantiles_at(self._of_all(q))
 
-    def quantiles_at(self, parameter: str, levels: Floats, near: Floats) -> Floats:
+    def quantiles_at(self, parameter: str, levels: Floats, near: Floats | None = None) -> Floats:
         """Quantiles at levels (n_cells, n_levels) of every cell's own; `near` has about the quantiles."""
         compiled = self._compiled(levels, near=near)
         if compiled is not None:
@@ -226,11 +224,26 @@ class LatentSumPosterior:
         return np.concatenate(
             [
                 self.merged.take(batch).quantiles(
-                    self.update, list(levels[batch].T), len(batch), near=near[batch]
+                    self.update, list(levels[batch].T), len(batch), near=None if near is None else near[batch]
                 )
                 for batch in batches(self.sums)
             ]
         )
+
+    def rough_quantiles_at(self, levels: Floats) -> Floats:
+        """About the quantiles at levels (n_cells, n_levels) of every cell's own, ascending."""
+        compiled = self._compiled(levels, rough=True)
+        if compiled is not None:
+            return compiled
+        return np.concatenate(
+            [
+                rough_quantiles(self.merged.take(batch), self.update, levels[batch])
+                for batch in batches(self.sums)
+            ]
+        )
+
+    def _of_all(self, q: Sequence[float]) -> Floats:
+        return np.broadcast_to(np.asarray(q, dtype=np.float64), (self.n_cells, len(q)))
 
     def _compiled(self, levels: Floats, *, near: Floats | None = None, rough: bool = False) -> Floats | None:
         """Quantiles by compiled loops; None where cells are few, or neither counts nor positive sums."""

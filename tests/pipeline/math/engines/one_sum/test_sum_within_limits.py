@@ -1,0 +1,89 @@
+"""Sums within limits: quantiles by levels of the whole distribution, and moments in closed form."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.stats
+
+from suffice.pipeline.ask.posterior.choice_of_engine import posterior_of
+from suffice.pipeline.math.distributions.dirichlet import BetaDistribution
+from suffice.pipeline.math.distributions.gamma import GammaDistribution
+from suffice.pipeline.math.distributions.within_limits import Tabulated, WithinLimits
+from suffice.pipeline.math.engines.one_sum.sum_within_limits import SumWithinLimits, moments_below
+from support.noisy import noisy_statistic, statistic_plan
+
+VALUES = {
+    "poisson": [[50, 20], [300, -10], [-20, 45], [5, -3], [90, 2]],
+    "geometric": [[40, 160], [-10, 30], [3, 90], [60, 5], [-5, 300]],
+    "negative_binomial": [[60, 200], [-10, 40], [3, 90], [60, 5], [-5, 300]],
+}
+ENTRIES = {
+    "poisson": {"upper": "6"},
+    "geometric": {"upper": "8"},
+    "negative_binomial": {"successes": "2", "upper": "8"},
+}
+
+
+def inner_of(family: str, epsilon: str) -> tuple[WithinLimits, SumWithinLimits]:
+    """Posteriors of a few noisy cells under the default prior, and those that limits cut."""
+    plan = statistic_plan({"family": family, **ENTRIES[family]}, epsilon=epsilon, public_n=False)
+    restricted = posterior_of(noisy_statistic(plan, np.array(VALUES[family], dtype=object))).distribution
+    assert isinstance(restricted, WithinLimits)
+    assert isinstance(restricted.inner, SumWithinLimits)
+    return restricted, restricted.inner
+
+
+@pytest.mark.parametrize("epsilon", ["0.1", "1"])
+@pytest.mark.parametrize("family", list(ENTRIES))
+def test_quantiles_and_moments_are_those_of_all_pairs_within_limits(family: str, epsilon: str) -> None:
+    """Beside a table of the distribution function, and sums over pairs that were not merged."""
+    restricted, inner = inner_of(family, epsilon)
+    (name,) = inner.parameters
+    near = np.setdiff1d(np.arange(len(inner.below)), inner.far)
+    assert near.size
+    q = np.array([0.025, 0.2, 0.5, 0.8, 0.975])
+    quantiles, table = inner.quantiles(name, q, 0, np.random.default_rng(0)), inner.table()
+    exact = inner.plain.moments_within(restricted.limits[name])
+    assert exact is not None
+    for cell in near:
+        levels = np.interp(quantiles[cell], table.knots[cell], table.below[cell])
+        assert levels == pytest.approx(q, abs=1e-3)
+        assert inner.mean(name)[cell] == pytest.approx(exact[0][cell], abs=0.01 * exact[1][cell])
+        assert inner.sd(name)[cell] == pytest.approx(exact[1][cell], rel=0.01)
+    # The control: without limits they are farther off than all of that.
+    away = np.abs(inner.plain.mean(name) - exact[0])[near] / exact[1][near]
+    assert np.max(away) > 0.05
+
+
+def test_cells_of_which_hardly_anything_lies_within_keep_their_table() -> None:
+    plan = statistic_plan({"family": "poisson", "upper": "6"}, epsilon="1", public_n=False)
+    # 200 records that have 2,000 together, where bounds leave 1,200 at most; and half of that.
+    statistic = noisy_statistic(plan, np.array([[2000, -800], [600, 600]], dtype=object))
+    restricted = posterior_of(statistic, prior="Gamma(1000, 100)").distribution
+    assert isinstance(restricted, WithinLimits)
+    assert isinstance(restricted.inner, SumWithinLimits)
+    inner = restricted.inner
+    assert inner.far.size
+    table = inner.far_table()
+    assert isinstance(table, Tabulated)
+    held = inner.quantiles("rate", [0.1, 0.9], 0, np.random.default_rng(0))
+    assert np.all((held > 0.0) & (held <= 6.0))
+    assert held[inner.far] == pytest.approx(table.quantiles("rate", [0.1, 0.9], 0, np.random.default_rng(0)))
+    assert inner.mean("rate")[inner.far] == pytest.approx(table.mean("rate"))
+
+
+@pytest.mark.parametrize("limit", [0.02, 0.3, 0.65, 0.9999])
+@pytest.mark.parametrize(("a", "b"), [(0.3, 0.4), (1.0, 5.0), (40.0, 60.0), (3e6, 2e6)])
+def test_moments_below_a_limit_are_integrals_of_the_density(a: float, b: float, limit: float) -> None:
+    """Of betas, and of gammas with a mean of 1; distribution functions are right to 1e-4."""
+    share = (np.arange(20_000) + 0.5) / 20_000
+    beta = BetaDistribution(concentration1=np.array([a]), concentration0=np.array([b]))
+    gamma = GammaDistribution(concentration=np.array([a]), rate=np.array([a]))
+    for given, law in ((beta, scipy.stats.beta(a, b)), (gamma, scipy.stats.gamma(a, scale=1.0 / a))):
+        moments, mass = moments_below(given, limit, np.array([0.4]))[:, 0], law.cdf(limit)
+        # The integral over x is one over levels.
+        away = law.ppf(share * mass) - 0.4
+        unit = law.std() + abs(law.mean() - 0.4)
+        for power, moment in enumerate(moments):
+            assert moment == pytest.approx(mass * np.mean(away**power), abs=2e-4 * unit**power)
