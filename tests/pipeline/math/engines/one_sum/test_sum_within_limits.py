@@ -42,7 +42,7 @@ def test_quantiles_and_moments_are_those_of_all_pairs_within_limits(family: str,
     (name,) = inner.parameters
     near = np.setdiff1d(np.arange(len(inner.below)), inner.far)
     assert near.size
-    q = np.array([0.025, 0.2, 0.5, 0.8, 0.975])
+    q = [0.025, 0.2, 0.5, 0.8, 0.975]
     quantiles, table = inner.quantiles(name, q, 0, np.random.default_rng(0)), inner.table()
     exact = inner.plain.moments_within(restricted.limits[name])
     assert exact is not None
