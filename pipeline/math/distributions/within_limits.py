@@ -344,7 +344,7 @@ def within(plain: Distribution, limits: tuple[float, float]) -> Distribution:
     known: Any = plain
     cut_cells = known.take(np.flatnonzero(cut))
     # F at both limits: what lies outside of each.
-    below = cut_cells.cdf(np.tile(limits, (np.count_nonzero(cut), 1)))
+    below = cut_cells.cdf(np.tile(limits, (int(np.sum(cut)), 1)))
     outside = np.stack([below[:, 0] > NEGLIGIBLE, below[:, 1] < 1.0 - NEGLIGIBLE], axis=1)
     is_cut = np.any(outside, axis=1) | _impossible(cut_cells, name, limits)
     # Ends take longer than F. They are those of cells that may be cut off.
