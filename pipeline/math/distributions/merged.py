@@ -303,10 +303,15 @@ class Components:
     def cdf(self, update: Callable[[Floats, Floats], Distribution], points: Floats) -> Floats:
         """Distribution functions at points (n_cells, n_points)."""
         line = coordinate_of(update(self.n[:1], self.total[:1])).line
-        below = self.below(update, np.clip(line.position(points), *line.ends))
         low, high = line.domain
         # At an end of the domain also what lies between it and the line's end, as a Beta(1, 0.01) has much.
-        return np.where(points <= low, 0.0, np.where(points >= high, 1.0, below))
+        below = np.where(points <= low, 0.0, 1.0)
+        between = ~((points <= low) | (points >= high))
+        columns = np.flatnonzero(np.any(between, axis=0))
+        if columns.size:
+            position = np.clip(line.position(points[:, columns]), *line.ends)
+            below[:, columns] = np.where(between[:, columns], self.below(update, position), below[:, columns])
+        return below
 
     def below(self, update: Callable[[Floats, Floats], Distribution], position: Floats) -> Floats:
         """Distribution functions at positions on the line (n_cells, n_positions)."""

@@ -115,7 +115,7 @@ COARSE = Fineness(
     per_octave=2.3,
 )
 """Half as many pairs; of priors that are neither nearly flat nor have poles that matter."""
-FINER = replace(AS_ARRAYS, parts=4.0, has_pieces=True)
+FINER = replace(AS_ARRAYS, of_n=1e-7, of_total=1e-6, parts=3.0, has_pieces=True)
 """Of cells under usual priors whose mixture has a wide component, or what is far away."""
 _BLURRED = 0.07
 """Weight of a component, times the share of its variance that is between its pairs, up to which coarse blocks

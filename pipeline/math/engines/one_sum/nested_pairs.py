@@ -125,8 +125,8 @@ def resolve_nested(sums: NoisySums, update: Update, threads: int | None = None) 
             linear[1], rules, answers[batch], counts[batch], merged,
         )  # fmt: skip
         count = np.maximum(counts[batch], 0)
-        used = merged[np.arange(kernel.MOST_MERGED) < count[:, None]]
-        n, total, weight, scatter = np.ascontiguousarray(used[:, :4].T)
+        used = np.concatenate([rows[:number, :4] for rows, number in zip(merged, count, strict=True)])
+        n, total, weight, scatter = used.T.copy()
         cell = np.repeat(np.arange(batch.stop - batch.start), count)
         return Components(cell=cell, n=n, total=total, weight=weight, scatter=scatter)
 
