@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 _BATCH = 250
 _SLOW_BATCH = 20
+_CLIPPED_BATCH = 200
+"""Where clipping is modelled on grids: so many pay for compiled loops that are not there yet."""
 _CHAINS_BATCH = 500
 """Where the chains of all data sets run side by side: the more of them, the less each costs."""
 
@@ -43,8 +45,10 @@ def batch_of(generative_model: GenerativeModel) -> int:
     """Return how many posteriors are worked out at once."""
     if not generative_model.is_slow:
         return _BATCH
-    side_by_side = isinstance(generative_model.family.measure(generative_model.entry), MomentSums)
-    return _CHAINS_BATCH if side_by_side else _SLOW_BATCH
+    family = generative_model.family
+    if isinstance(family.measure(generative_model.entry), MomentSums):
+        return _CHAINS_BATCH
+    return _CLIPPED_BATCH if family.mean_and_variance is not None else _SLOW_BATCH
 
 
 def _names(posterior: Posterior) -> tuple[tuple[str, str | None], ...]:

@@ -44,6 +44,7 @@ from suffice.pipeline.ask.inference.chosen_priors import has_columns, refused_pr
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.distributions.dirichlet import Beta, Dirichlet, DirichletDistribution
 from suffice.pipeline.math.distributions.gamma import Gamma, InverseGamma
+from suffice.pipeline.math.distributions.many_cells import CLIPPED_MOMENTS
 from suffice.pipeline.math.distributions.normal import Normal
 from suffice.pipeline.math.distributions.normal_inverse_gamma import NormalInverseGamma
 from suffice.pipeline.math.engines.mean_variance.distribution import (
@@ -230,9 +231,10 @@ def _noise_aware(
     # Clipped records take four moments of every latent state: their grids start coarse.
     start, room = (COARSE.depth, _MOST_CLIPPED) if clips else (FINE.depth, _MOST_DENSITIES)
     depths = _CLIPPED_DEPTHS if clips else _DEPTHS
+    by_loops = clips and CLIPPED_MOMENTS.pay(len(parts[0].values))
     for cell in range(len(parts[0].values)):
         sums = [part.take(np.array([cell])) for part in noisy]
-        rows = [LatentRows.of(part, start, clips=clips) for part in sums]
+        rows = [LatentRows.of(part, start, clips=clips, by_loops=by_loops) for part in sums]
         while True:
             # (1), over latent rows.
             product = Product(grid_prior, rows)
@@ -252,7 +254,9 @@ def _noise_aware(
                 if not deeper:
                     raise _too_far_apart(grid_prior, parts)
                 try:
-                    rows[number] = LatentRows.of(sums[number], deeper[0], room, clips=clips)
+                    rows[number] = LatentRows.of(
+                        sums[number], deeper[0], room, clips=clips, by_loops=by_loops
+                    )
                 except TooManyError:
                     raise _too_far_apart(grid_prior, parts) from None
         yield product.panels(surface, fine)

@@ -52,13 +52,9 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
+from suffice.pipeline.math.engines.mean_variance.clipped_records import ClippedRecords, before_clipping
 from suffice.pipeline.math.engines.mean_variance.distribution import PANELS
-from suffice.pipeline.math.engines.mean_variance.slices import (
-    ClippedRecords,
-    ClippedSlice,
-    Slice,
-    before_clipping,
-)
+from suffice.pipeline.math.engines.mean_variance.slices import ClippedSlice, Slice
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -372,6 +368,7 @@ class LatentRows:
         room: float = math.inf,
         *,
         clips: bool = False,
+        by_loops: bool = False,
         fineness: Fineness | None = None,
     ) -> Self:
         """Lay out the grids of the one cell of some noisy moments, with room for so many densities.
@@ -380,6 +377,8 @@ class LatentRows:
         ----------
         clips : bool
             Whether records are taken for clipped to -1..1.
+        by_loops : bool
+            Whether compiled loops take their likelihoods; else arrays do.
         fineness : Fineness, optional
             Of the grids; else ``FINE``, and ``COARSE`` for clipped records.
 
@@ -399,7 +398,9 @@ class LatentRows:
             empty = float(noisy.n_prior.log_prob(np.zeros(1))[0] - noisy.totals.distance(np.zeros(3))[0])
         top = max([empty, *(float(np.max(grid.log_noise)) for grid in grids)])
         slices = [slice_of_n for grid in grids if (slice_of_n := grid.slice(top, depth)) is not None]
-        clipped = [ClippedSlice.of(slice_of_n) for slice_of_n in slices] if clips else None
+        clipped = None
+        if clips:
+            clipped = [ClippedSlice.of(slice_of_n, by_loops=by_loops) for slice_of_n in slices]
         return cls(slices=slices, log_empty=empty - top, depth=depth, clipped=clipped)
 
     def log_likelihood(self, mean: Floats, log_variance: Floats) -> Floats:
@@ -421,7 +422,10 @@ class LatentRows:
                         weight=np.where(slice_of_n.is_outer, slice_of_n.weight, 0.0)[:, columns],
                     )
                 )
-        clipped = None if self.clipped is None else [ClippedSlice.of(slice_of_n) for slice_of_n in slices]
+        clipped = None
+        if self.clipped is not None:
+            by_loops = any(each.by_loops for each in self.clipped)
+            clipped = [ClippedSlice.of(slice_of_n, by_loops=by_loops) for slice_of_n in slices]
         return self._sum(slices, clipped, mean, log_variance, empty)
 
     def few(self, mean: Floats, log_variance: Floats) -> list[tuple[int, Floats]]:
@@ -449,7 +453,9 @@ class LatentRows:
         mean = np.clip(mean, -_LARGEST_MEAN, _LARGEST_MEAN)
         log_variance = np.maximum(log_variance, _LEAST_LOG)
         if clipped is not None:
-            records = ClippedRecords.of(mean[:, :, None], log_variance[:, None, :]).flat()
+            by_loops = any(each.by_loops for each in clipped)
+            places = mean[:, :, None], log_variance[:, None, :]
+            records = ClippedRecords.of(*places, by_loops=by_loops).flat()
             for clipped_slice in clipped:
                 np.logaddexp(
                     log_likelihood,

@@ -23,6 +23,9 @@ where :math:`\gamma = (\kappa_4 \kappa_2 - \kappa_3^2) / \kappa_2^3` is the seco
 variance as a function of the mean, as records are tilted; and the variance of E given m such that that of E
 is exact.
 
+Any records have :math:`\gamma \ge -2`, which is that of two values, and within bounds :math:`E \le 1 - m^2`:
+where next to all are at one bound, rounding would say otherwise.
+
 Error: (2) is exact. (3) rests on the first four moments of t, and is exact where nothing is clipped; E(E |
 m) is exact where every record is at a bound; log likelihoods are off by 0.1 at epsilon 0.5 at most
 (docs/decisions/0044). Sums over E given m are no product of matrices then; they are smooth in the logarithm
@@ -41,162 +44,18 @@ E t     ``records.mean``  mean of a clipped record              (n,)            
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
-from functools import cache, lru_cache
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from suffice.pipeline.math.engines.mean_variance.distribution import highest
+from suffice.pipeline.math.engines.mean_variance.clipped_records import LEAST_SPREAD, kernel
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from suffice.pipeline.math.engines.mean_variance.clipped_records import ClippedRecords
     from suffice.typing import Cells, Floats, Mask
-
-_NODES = 48
-_FARTHEST = 8.5
-"""Standard deviations beyond which a normal distribution has next to nothing."""
-_NOWHERE = 40.0
-"""Standard deviations beyond which it has nothing at all."""
-_CONSTANT = 1e-100
-"""Variances in those of the normal distribution below which all records are at one bound."""
-_LEAST_VARIANCE = 1e-60
-"""Variance, in half ranges squared, that no noise lets anyone see."""
-_LEAST_SHARE = 0.02
-"""What is left at least of the expected mean square deviation, far from the expected mean."""
-LEAST_SPREAD = 1.0 / 16.0
-"""Variance of E given m, over its expectation squared, times N: less where most records are at the bounds."""
-
-_FAR_MEANS = np.sinh(np.linspace(-4.0, 4.0, 33))
-_FAR_SCALES = np.linspace(-18.0, 7.0, 26)
-"""Means, and log variances, that are searched for those of records before they were clipped."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClippedRecords:
-    """Moments of one clipped record, under every mean and variance; all arrays of one shape.
-
-    Attributes
-    ----------
-    mean, variance : ndarray, float64
-    skewed : ndarray, float64
-        Third moment about the mean over the variance.
-    kurtosis : ndarray, float64
-        Fourth moment about the mean over the variance squared.
-    """
-
-    mean: Floats
-    variance: Floats
-    skewed: Floats
-    kurtosis: Floats
-
-    @classmethod
-    def of(cls, mean: Floats, log_variance: Floats) -> Self:
-        """Integrate over what is not clipped; the arrays broadcast. Terms of one sign lose no digits."""
-        from scipy.special import ndtr
-
-        mean, sd = np.broadcast_arrays(mean, np.exp(log_variance / 2.0))
-        low, high = (np.clip((bound - mean) / sd, -_NOWHERE, _NOWHERE) for bound in (-1.0, 1.0))
-        nodes, weights = _rule()
-        first, last = np.clip(low, -_FARTHEST, _FARTHEST), np.clip(high, -_FARTHEST, _FARTHEST)
-        half = (last - first) / 2.0
-        place = ((first + last) / 2.0)[..., None] + half[..., None] * nodes
-        # t has a normal density inside of -1..1, and the normal tails as point masses at both ends.
-        mass = half[..., None] * weights * np.exp(-(place**2) / 2.0)
-        at_low, at_high = ndtr(low), ndtr(-high)
-        mass /= (np.sum(mass, axis=-1) + at_low + at_high)[..., None]
-
-        def moments(about: Floats, degrees: int) -> list[Floats]:
-            inner, below, above = place - about[..., None], low - about, high - about
-            moments, power = [], mass
-            for degree in range(1, degrees + 1):
-                power = power * inner
-                moments.append(np.sum(power, axis=-1) + at_low * below**degree + at_high * above**degree)
-            return moments
-
-        # From where most records are: the middle of the distribution, or the bound next to it.
-        origin = np.clip(0.0, low, high)
-        (away,) = moments(origin, 1)
-        # Central moments about E t: all terms of the even ones have one sign.
-        _, second, third, fourth = moments(origin + away, 4)
-        varies = second > _CONSTANT
-        divisor = np.where(varies, second, 1.0)
-        return cls(
-            mean=np.clip(np.clip(mean, -1.0, 1.0) + sd * away, -1.0, 1.0),
-            variance=np.maximum(sd**2 * second, _LEAST_VARIANCE),
-            skewed=np.where(varies, sd * third / divisor, 0.0),
-            kurtosis=np.where(varies, fourth / divisor / divisor, 3.0),
-        )
-
-    def flat(self) -> Self:
-        """All in one dimension."""
-        return replace(self, **{name: getattr(self, name).ravel() for name in self.__slots__})
-
-    def take(self, part: slice) -> Self:
-        """Some of those in one dimension."""
-        return replace(self, **{name: getattr(self, name)[part] for name in self.__slots__})
-
-    def deviations(self, n: float, mean: Floats) -> tuple[Floats, Floats]:
-        """Expected mean square deviations of n records at means (n_means,), and the gamma's shape.
-
-        Returns
-        -------
-        expected : ndarray of shape (..., n_means)
-        shape : ndarray of shape (...)
-        """
-        part = (n - 1.0) / n
-        middle, skewness = part * self.variance, self.skewed**2 / self.variance
-        # gamma of (3): kappa_4 / kappa_2^2 - kappa_3^2 / kappa_2^3.
-        curved = self.kurtosis - 3.0 - skewness
-        away = mean - self.mean[..., None]
-        # (3).
-        expected = away * (part * self.skewed[..., None] + curved[..., None] / 2.0 * away)
-        expected += (middle - curved / 2.0 * self.variance / n)[..., None]
-        expected = np.clip(expected, _LEAST_SHARE * middle[..., None], 1.0)
-        # Var E over ((N - 1) kappa_2 / N)^2 is (kappa_4 / kappa_2^2 + 2 N / (N - 1)) / N, less what (3)
-        # explains of it by m.
-        spread = (self.kurtosis - skewness - 1.0 + 2.0 / (n - 1.0)) / n - curved**2 / (2.0 * (n - 1.0) ** 2)
-        return expected, 1.0 / np.maximum(spread, LEAST_SPREAD / n)
-
-
-@lru_cache(maxsize=64)
-def before_clipping(moments: tuple[float, float], widths: tuple[float, float]) -> tuple[Floats, Floats]:
-    """Return the mean and the log variance of records that have these moments after they were clipped.
-
-    Parameters
-    ----------
-    moments : (float, float)
-        The mean of clipped records, and the log of their mean square deviation.
-    widths : (float, float)
-        How well each is known: the parameters are within about that.
-
-    Returns
-    -------
-    parameters : ndarray of shape (2,), float64
-        Within ``_FAR_MEANS`` and ``_FAR_SCALES``, where nothing closer was found.
-    slopes : ndarray of shape (2, 2), float64
-        Derivatives of the parameters (rows) by the moments.
-    """
-
-    def fit(mean: Floats, log_variance: Floats) -> Floats:
-        records = ClippedRecords.of(mean[:, :, None], log_variance[:, None, :])
-        off = ((records.mean - moments[0]) / widths[0], (np.log(records.variance) - moments[1]) / widths[1])
-        return np.asarray(-(off[0] ** 2 + off[1] ** 2) / 2.0)
-
-    peak, _ = highest(fit, (_FAR_MEANS, _FAR_SCALES))
-    step = np.array([1e-4 * np.exp(peak[1] / 2.0), 1e-4])
-    moved = peak + np.concatenate([np.diag(step), -np.diag(step)])
-    near = ClippedRecords.of(moved[:, 0], moved[:, 1])
-    values = np.stack([near.mean, np.log(near.variance)])
-    # The inverse function theorem; where nothing is seen of a parameter its slope is 0.
-    return peak, np.linalg.pinv((values[:, :2] - values[:, 2:]) / (2.0 * step), rcond=1e-6)
-
-
-@cache
-def _rule() -> tuple[Floats, Floats]:
-    nodes, weights = np.polynomial.legendre.leggauss(_NODES)
-    return nodes, weights / np.sqrt(2.0 * np.pi)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -308,6 +167,10 @@ class ClippedSlice:
         Logs of the sums over deviations, less half the logarithm of the shape, where a shape is ready.
     is_ready : ndarray of shape (n_shapes,), bool
         Shapes that were asked for: most never are.
+    highest : ndarray of shape (n_shapes,), float64
+        The largest entry of each shape that is ready.
+    by_loops : bool
+        Whether compiled loops are used.
     """
 
     rows: Slice
@@ -318,9 +181,11 @@ class ClippedSlice:
     count: Cells
     table: Floats
     is_ready: Mask
+    highest: Floats
+    by_loops: bool
 
     @classmethod
-    def of(cls, rows: Slice) -> Self:
+    def of(cls, rows: Slice, *, by_loops: bool = False) -> Self:
         """Lay out the table."""
         if rows.n < 2.0:
             none, nowhere = np.empty(0), np.empty(0, dtype=np.int64)
@@ -333,6 +198,8 @@ class ClippedSlice:
                 count=nowhere,
                 table=none,
                 is_ready=none.astype(np.bool_),
+                highest=none,
+                by_loops=False,
             )
         log_e = rows.log_e
         most = rows.n / LEAST_SPREAD
@@ -355,6 +222,8 @@ class ClippedSlice:
             count=count,
             table=np.empty((int(np.sum(count)), len(rows.mean))),
             is_ready=np.zeros(len(shape), dtype=np.bool_),
+            highest=np.empty(len(shape)),
+            by_loops=by_loops,
         )
 
     def _prepare(self, levels: Cells) -> None:
@@ -365,8 +234,11 @@ class ClippedSlice:
             shape, first, count = float(self.shape[level]), self.first[level], self.count[level]
             expected = self.start[level] + self.step[level] * np.arange(count)
             # (1) given m: a sum over E for every expectation of the table.
-            sums = np.maximum(_gamma(shape, expected, self.rows.log_e) @ self.rows.weight, _LEAST)
-            self.table[first : first + count] = np.log(sums) - math.log(shape) / 2.0
+            density = _gamma(shape, expected, self.rows.log_e, by_loops=self.by_loops)
+            sums = np.maximum(density @ self.rows.weight, _LEAST)
+            part = self.table[first : first + count]
+            part[:] = np.log(sums) - math.log(shape) / 2.0
+            self.highest[level] = np.max(part)
             self.is_ready[level] = True
 
     @property
@@ -377,11 +249,25 @@ class ClippedSlice:
     def log_likelihood(self, records: ClippedRecords) -> Floats:
         """Log likelihoods under every mean and variance, (n,)."""
         nodes = np.empty(len(records.mean))
+        if self.by_loops:
+            self._set_by_loops(records, nodes)
+            return nodes
         batch = max(1, _ELEMENTS // len(self.rows.mean))
         for start in range(0, len(nodes), batch):
             part = slice(start, start + batch)
             nodes[part] = self._of(records.take(part))
         return nodes
+
+    def _set_by_loops(self, records: ClippedRecords, log_likelihood: Floats) -> None:
+        rows = self.rows
+        shape = self._within(records.shape(rows.n))
+        level = self._level(shape)
+        moments = np.stack([records.mean, records.variance, records.skewed, records.kurtosis])
+        of_shapes, layout = np.stack([self.shape, self.start, self.step]), np.stack([self.first, self.count])
+        kernel().set_values(
+            moments, rows.n, rows.mean, rows.blur, of_shapes, layout, self.table, self.highest, level, shape,
+            log_likelihood,
+        )  # fmt: skip
 
     def _of(self, records: ClippedRecords) -> Floats:
         rows = self.rows
@@ -397,18 +283,23 @@ class ClippedSlice:
         log_likelihood: Floats = top + np.log(np.sum(np.exp(value - top[:, None]), axis=1))
         return log_likelihood
 
-    def of_deviations(self, expected: Floats, shape: Floats) -> Floats:
-        """Logs of the sums over deviations given means, (n, n_means)."""
+    def _within(self, shape: Floats) -> Floats:
+        """Shapes of gammas as the slice has them, as far as the table does."""
         rows = self.rows
-        shape = np.clip(
-            # The slice may be widened (likelihood): then alpha < (N - 1) / 2, and the variances of log E add
-            # up.
-            1.0 / (1.0 / shape + 1.0 / rows.alpha - 2.0 / (rows.n - 1.0)),
-            self.shape[0],
-            self.shape[-1],
-        )
+        # The slice may be widened (likelihood): then alpha < (N - 1) / 2, and the variances of log E add up.
+        spread = 1.0 / shape + 1.0 / rows.alpha - 2.0 / (rows.n - 1.0)
+        return np.clip(1.0 / spread, self.shape[0], self.shape[-1])
+
+    def _level(self, shape: Floats) -> Cells:
+        """Which shape of the table is next below; it and the next are worked out."""
         level = np.clip(np.searchsorted(self.shape, shape) - 1, 0, len(self.shape) - 2)
         self._prepare(np.concatenate([level, level + 1]))
+        return level
+
+    def of_deviations(self, expected: Floats, shape: Floats) -> Floats:
+        """Logs of the sums over deviations given means, (n, n_means)."""
+        shape = self._within(shape)
+        level = self._level(shape)
         position = np.log(expected)
         low, high = self._at(level, position), self._at(level + 1, position)
         # Far from its expectation, the log density of a gamma is linear in its shape.
@@ -445,12 +336,16 @@ class ClippedSlice:
         return interpolated
 
 
-def _gamma(shape: float, expected: Floats, log_e: Floats) -> Floats:
+def _gamma(shape: float, expected: Floats, log_e: Floats, *, by_loops: bool) -> Floats:
     """Densities of log E, (n_expected, n_deviations); of the first the chance of all that is below."""
     from scipy.special import gammainc
 
-    distance = log_e - expected[:, None]
-    density = float(log_height(np.array(shape))) - shape * (np.expm1(np.minimum(distance, 600.0)) - distance)
-    density = np.exp(density)
-    density[:, 0] = gammainc(shape, shape * np.exp(np.minimum(distance[:, 0], 600.0)))
+    height = float(log_height(np.array(shape)))
+    if by_loops:
+        density = np.empty((len(expected), len(log_e)))
+        kernel().set_gamma(shape, height, expected, log_e, density)
+    else:
+        distance = log_e - expected[:, None]
+        density = np.exp(height - shape * (np.expm1(np.minimum(distance, 600.0)) - distance))
+    density[:, 0] = gammainc(shape, shape * np.exp(np.minimum(log_e[0] - expected, 600.0)))
     return density

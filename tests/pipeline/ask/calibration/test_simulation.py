@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -23,11 +25,17 @@ from suffice.pipeline.ask.calibration.simulation import (
     world_coverages,
     worlds_table,
 )
-from suffice.pipeline.ask.calibration.verdict import DRAWS, LEFT_OUT, Ranks
-from suffice.pipeline.ask.inference.posterior_terms import PLUG_IN
+from suffice.pipeline.ask.calibration.verdict import DRAWS, LEFT_OUT, Ranks, batch_of
+from suffice.pipeline.ask.inference.posterior_terms import MODELLED, PLUG_IN
 from suffice.pipeline.families import FAMILIES
+from suffice.pipeline.math.distributions.many_cells import CLIPPED_MOMENTS
 from suffice.pipeline.terms.declaration.documents import document
 from support.generative_models import generative_model_for
+
+
+def test_clipped_normals_are_so_many_at_a_time_that_loops_pay_which_are_not_there_yet() -> None:
+    model = replace(generative_model_for("normal", n=30), clipping=MODELLED)
+    assert batch_of(model) * CLIPPED_MOMENTS.saves >= CLIPPED_MOMENTS.made_in
 
 
 @pytest.mark.slow

@@ -13,6 +13,7 @@ import pytest
 
 from suffice.pipeline.math.distributions.many_cells import (
     BLOCKS,
+    CLIPPED_MOMENTS,
     MOMENT_DENSITY,
     MOMENT_NODES,
     PAIRS,
@@ -65,7 +66,9 @@ def test_loops_pay_later_where_they_are_not_loaded_and_not_kept(
 
 
 @pytest.mark.parametrize(
-    "loops", [PAIRS, BLOCKS, QUANTILES, MOMENT_NODES, MOMENT_DENSITY], ids=lambda loops: loops.module
+    "loops",
+    [PAIRS, BLOCKS, QUANTILES, MOMENT_NODES, MOMENT_DENSITY, CLIPPED_MOMENTS],
+    ids=lambda loops: loops.module,
 )
 def test_every_module_of_loops_is_one_that_is_compiled(loops: Loops) -> None:
     spec = importlib.util.find_spec(loops.module)

@@ -9,8 +9,8 @@ import pytest
 
 from suffice.pipeline.families import normal
 from suffice.pipeline.math.distributions.normal_inverse_gamma import NormalInverseGamma
+from suffice.pipeline.math.engines.mean_variance.clipped_records import ClippedRecords
 from suffice.pipeline.math.engines.mean_variance.likelihood import LatentRows
-from suffice.pipeline.math.engines.mean_variance.slices import ClippedRecords
 from suffice.pipeline.math.priors.record_count import Fixed
 from support.noisy import discrete_laplace, noisy_statistic, statistic_plan
 
