@@ -22,11 +22,12 @@ import hashlib
 import json
 import os
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
 
+from suffice.dataclass import dataclass
 from suffice.errors import UsageError
 from suffice.pipeline.spec.windows_and_amendments import MOST_AMENDMENTS, AmendedRelease, edition
 from suffice.pipeline.terms.declaration.documents import printed

@@ -14,10 +14,11 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from suffice.dataclass import dataclass
 from suffice.errors import (
     ObjectExistsError,
     PublicationCorruptError,

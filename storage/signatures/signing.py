@@ -19,10 +19,11 @@ import importlib.util
 import os
 import re
 import stat
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from suffice.dataclass import dataclass
 from suffice.errors import MissingExtraError, SignatureError, UsageError
 from suffice.pipeline.terms.declaration import canonical_json
 

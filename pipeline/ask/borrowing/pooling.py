@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from suffice.dataclass import dataclass
 from suffice.errors import UsageError
 from suffice.pipeline.ask.borrowing.walk import Walk
 from suffice.pipeline.math.distributions.distribution import Line

@@ -34,11 +34,12 @@ that its prior has.
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from suffice.dataclass import dataclass
 from suffice.errors import PriorError
 from suffice.pipeline.ask.inference.any_prior import LINES
 from suffice.pipeline.families import FAMILIES

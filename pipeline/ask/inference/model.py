@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from suffice.dataclass import dataclass
 from suffice.errors import UsageError
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.terms.declaration.derived_conditions import read_condition

@@ -18,11 +18,12 @@ from __future__ import annotations
 
 import math
 import warnings
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from suffice.dataclass import dataclass
 from suffice.errors import SufficeWarning, UsageError
 from suffice.pipeline.ask.inference.posterior_terms import lists_terms
 from suffice.pipeline.ask.models import rows_and_draws

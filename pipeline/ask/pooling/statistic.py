@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from suffice.dataclass import dataclass
 from suffice.errors import UnknownNameError
 from suffice.pipeline.ask.inference.posterior_terms import FurtherTerms, lists_terms
 from suffice.pipeline.terms.declaration.wording import counted, not_a_name

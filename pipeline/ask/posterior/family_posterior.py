@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
+from suffice.dataclass import dataclass
 from suffice.errors import UsageError
 from suffice.pipeline.math.parameters.arguments import generator
 from suffice.pipeline.math.parameters.parameter_posterior import DRAWS, ParameterPosterior

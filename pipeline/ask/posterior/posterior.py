@@ -16,9 +16,10 @@ import dataclasses
 import importlib
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from suffice.dataclass import dataclass
 from suffice.errors import ConflictWarning
 from suffice.pipeline.ask.posterior.column_posterior import ColumnPosterior
 from suffice.pipeline.ask.posterior.summaries import summarise

@@ -44,11 +44,12 @@ O'Hagan, Forster. Kendall's advanced theory of statistics 2B: Bayesian inference
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
+from suffice.dataclass import dataclass
 from suffice.pipeline.math.distributions.distribution import (
     Entries,
     OfCells,

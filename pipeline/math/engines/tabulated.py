@@ -27,10 +27,12 @@ Trefethen. Approximation theory and approximation practice. 2013.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+
+from suffice.dataclass import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from suffice.dataclass import dataclass
 from suffice.errors import PriorError
 from suffice.pipeline.math.distributions.distribution import Prior, require_number, written
 

@@ -8,7 +8,6 @@ imports holds it to that).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -18,6 +17,7 @@ import opendp.measurements
 import opendp.metrics
 import opendp.mod
 
+from suffice.dataclass import dataclass
 from suffice.pipeline.rows.chunk.exact_sums import wipe
 from suffice.pipeline.terms.declaration.exact_numbers import LARGEST_SCALE
 

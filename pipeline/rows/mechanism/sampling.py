@@ -9,7 +9,6 @@ that `noise` says of its generator holds here: there is no seed, and nothing els
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Self
 
@@ -20,6 +19,7 @@ import opendp.measures
 import opendp.metrics
 import opendp.mod
 
+from suffice.dataclass import dataclass
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.priors.mixtures import log_prior_on_points
 from suffice.pipeline.rows.chunk.exact_sums import wipe

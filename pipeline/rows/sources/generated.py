@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from suffice.dataclass import dataclass
 from suffice.pipeline.rows.sources.contract import Split, spec_columns
 from suffice.pipeline.rows.sources.schema_check import type_family
 from suffice.pipeline.spec.plan import measures

@@ -10,11 +10,12 @@ says which function is its own.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+from suffice.dataclass import dataclass
 from suffice.pipeline.terms.statistics import l2_sensitivity
 
 if TYPE_CHECKING:

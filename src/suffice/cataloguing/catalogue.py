@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import importlib.metadata
 import os
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +19,7 @@ from suffice.cataloguing.publications import (
     read_publications,
 )
 from suffice.cataloguing.releases import ReleasePages
+from suffice.dataclass import dataclass
 from suffice.errors import SufficeError, UsageError
 from suffice.pages import site_pages
 from suffice.pages.budget import budgets_of, read_charges

@@ -324,7 +324,8 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     chosen, log = settings.CHOSEN.set(None), records.CURRENT.set(None)
     collected_at = gc.get_threshold()
     gc.set_threshold(GARBAGE)
-    if arguments is None:  # else the process is a program's, whose files may be closed by what is collected
+    ends = arguments is None  # else the process is a program's, whose files may be closed by what is collected
+    if ends:
         atexit.unregister(leave_garbage)
         atexit.register(leave_garbage)
     postpone_unused_modules()
@@ -339,7 +340,8 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
             records.write("ended", exit_status=status if isinstance(status, int) else 0)
         sys.exit(status)
     finally:
-        gc.set_threshold(*collected_at)
+        if not ends:  # 700 again would at once collect what is left to the operating system
+            gc.set_threshold(*collected_at)
         records.CURRENT.reset(log)
         settings.CHOSEN.reset(chosen)  # of this command alone, where a program runs several
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path  # noqa: TC003 - Typer reads it
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,6 +10,7 @@ import typer
 from suffice.cli import options, output
 from suffice.cli.files import OverwriteOption, check_file, new_file
 from suffice.cli.output import say
+from suffice.dataclass import dataclass
 from suffice.errors import UsageError
 from suffice.pipeline.terms.declaration.documents import CountOrNone, document, printed
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tempfile
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -17,6 +16,7 @@ from suffice.data_files.source import (
     write_netcdf,
 )
 from suffice.data_files.tables import columns_of, csv_bytes, csv_metadata, json_bytes, parquet_bytes, table_of
+from suffice.dataclass import dataclass
 from suffice.pipeline.ask.posterior.arviz import method_text
 from suffice.pipeline.ask.publication.request import mass_of, model_text, pooled_text
 

@@ -34,12 +34,14 @@ x_k    ``points``     rows of the triangle              (d, size, b)
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from itertools import combinations_with_replacement
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
+
+from suffice.dataclass import dataclass
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -8,11 +8,12 @@ times the integral over the common walk.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from suffice.dataclass import dataclass
 from suffice.pipeline.math.engines.pooled.field_lattice import FieldPoint, is_possible
 from suffice.pipeline.math.engines.pooled.field_propagation import Tilted
 from suffice.pipeline.math.engines.pooled.panel import Told

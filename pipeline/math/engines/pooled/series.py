@@ -13,11 +13,12 @@ Symbols: x: ``grid``; log L: ``log_likelihood``.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from suffice.dataclass import dataclass
 from suffice.pipeline.math.engines.pooled.cells import Focus
 
 if TYPE_CHECKING:

@@ -28,11 +28,12 @@ is the largest posterior chance that is left at an end of a window which was cut
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
+from suffice.dataclass import dataclass
 from suffice.pipeline.math.engines.tree.messages import Block, Ragged, Sums, normalised, placed
 
 if TYPE_CHECKING:
