@@ -60,7 +60,6 @@ from suffice.pipeline.math.distributions.distribution import Distribution, coord
 from suffice.pipeline.math.distributions.gamma import GammaDistribution, InverseGammaDistribution
 from suffice.pipeline.math.distributions.normal import NormalDistribution
 from suffice.pipeline.math.distributions.normal_inverse_gamma import NormalInverseGammaDistribution
-from suffice.pipeline.math.engines.normal.marginal_quantiles import MarginalMixture
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -460,6 +459,10 @@ class PosteriorMixture(Draws):
             if isinstance(distribution, NormalInverseGammaDistribution)
         ]
         if len(conjugate) == len(self.distributions):
+            from suffice.pipeline.math.engines.normal.marginal_quantiles import (
+                MarginalMixture,
+            )  # of normal ones
+
             is_variance = parameter == self.parameters[1]
             marginal = MarginalMixture.of_conjugates(conjugate, self.share, is_variance=is_variance)
             return marginal.quantiles(q, self.share.shape[1])
