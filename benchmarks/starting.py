@@ -2,8 +2,8 @@
 
 python benchmarks/starting.py [--repetitions 7] [--before DIRECTORY]
 
-`--before` names another checkout's `src`, run in turn with this one: on a busy machine its ratios are steadier
-than seconds.
+`--before` names another checkout's `src`, run in turn with this one: on a busy machine ratios are
+steadier than seconds.
 """
 
 from __future__ import annotations
