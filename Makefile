@@ -49,6 +49,7 @@ bench: $(VENV)/installed-bench # our times beside others', on the same files; be
 	$(BIN)/python benchmarks/noise_rate.py
 	PYTHONPATH=tests $(BIN)/python benchmarks/one_sum.py
 	PYTHONPATH=tests $(BIN)/python benchmarks/categories.py
+	$(BIN)/python benchmarks/starting.py
 	$(BIN)/python benchmarks/reading.py
 	PYTHONPATH=tests $(BIN)/python benchmarks/ledger.py
 
