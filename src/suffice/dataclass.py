@@ -1,7 +1,7 @@
 """Frozen dataclasses whose methods are written when they are first asked for.
 
-The standard library compiles six methods of each where its module is imported, half a millisecond: some three
-hundred are imported to answer a short question, and few of them are made, compared or shown.
+The standard library compiles six methods of each where its module is imported, half a millisecond: more than
+two hundred are imported to answer a short question, and few of them are made, compared or shown.
 """
 
 from __future__ import annotations
