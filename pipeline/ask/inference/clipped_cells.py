@@ -266,9 +266,7 @@ def moments_with_clipping(
     Where prior and released values are so far apart that the likelihood cannot be resolved, the posterior
     without clipping stays, and with it the warning.
     """
-    from suffice.pipeline.ask.inference.any_joint_prior import (
-        pooled_joint_distribution,
-    )  # where clipping matters
+    from suffice.pipeline.ask.inference.any_joint_prior import pooled_joint_distribution
 
     modelled = np.zeros(len(parts[0].values), dtype=bool)
     distribution, pending = plain, [np.flatnonzero(_matters_for_moments(plain, parts[0]) & where)]

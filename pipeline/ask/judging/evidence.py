@@ -88,9 +88,7 @@ def _of(distribution: Any, constant: float) -> Floats:
     distribution = unrestricted(distribution)
     if isinstance(distribution, LatentSumPosterior):
         return np.asarray(distribution.log_evidence + constant)
-    from suffice.pipeline.math.engines.histogram.histogram_posterior import (
-        HistogramPosterior,
-    )  # of few families
+    from suffice.pipeline.math.engines.histogram.histogram_posterior import HistogramPosterior
     from suffice.pipeline.math.engines.normal.moment_posterior import MomentsDistribution
 
     if isinstance(distribution, HistogramPosterior):
@@ -126,9 +124,7 @@ def _is_known(block: Any) -> bool:
         return block.log_evidence is not None
     if isinstance(block, LatentSumPosterior | PosteriorMixture):
         return True
-    from suffice.pipeline.math.engines.histogram.histogram_posterior import (
-        HistogramPosterior,
-    )  # of few families
+    from suffice.pipeline.math.engines.histogram.histogram_posterior import HistogramPosterior
     from suffice.pipeline.math.engines.multinomial.count_posterior import CountsDistribution
     from suffice.pipeline.math.engines.normal.moment_posterior import MomentsDistribution
 

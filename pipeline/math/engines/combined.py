@@ -453,15 +453,9 @@ class PosteriorMixture(Draws):
 
     def quantiles(self, parameter: str, q: Sequence[float], draws: int, rng: np.random.Generator) -> Floats:
         """Quantiles: exact of a mean and a variance given exact sums, of independent draws elsewhere."""
-        conjugate = [
-            distribution
-            for distribution in self.distributions
-            if isinstance(distribution, NormalInverseGammaDistribution)
-        ]
+        conjugate = [part for part in self.distributions if isinstance(part, NormalInverseGammaDistribution)]
         if len(conjugate) == len(self.distributions):
-            from suffice.pipeline.math.engines.normal.marginal_quantiles import (
-                MarginalMixture,
-            )  # of normal ones
+            from suffice.pipeline.math.engines.normal.marginal_quantiles import MarginalMixture
 
             is_variance = parameter == self.parameters[1]
             marginal = MarginalMixture.of_conjugates(conjugate, self.share, is_variance=is_variance)

@@ -165,9 +165,7 @@ class CellSampler:
             raise ValueError(message)
         shares = np.zeros(sample.n_points)
         if not isinstance(sample, QuantilePlan):
-            from suffice.pipeline.math.priors.mixtures import (
-                log_prior_on_points,
-            )  # the spec's checks loaded it
+            from suffice.pipeline.math.priors.mixtures import log_prior_on_points
 
             shares = log_prior_on_points(sample.prior, sample.values())
         return cls(
