@@ -180,28 +180,6 @@ def test_fields_are_inherited() -> None:
     assert Above(number=1) != Kept(number=1)
 
 
-def test_the_standard_librarys_and_these_inherit_from_each_other() -> None:
-    @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-    class Further(Kept):
-        """Somebody else's."""
-
-        further: int = 2
-
-    @dataclass(frozen=True, slots=True, kw_only=True)
-    class Furthest(Further):
-        """Of somebody else's."""
-
-        last: int = 3
-
-    assert Further(number=1) == Further(number=1)
-    assert repr(Furthest(number=1)).endswith("Furthest(number=1, entries=(), further=2, last=3)")
-    for made in (Further(number=1), Furthest(number=1)):
-        with pytest.raises(dataclasses.FrozenInstanceError):
-            made.number = 2  # type: ignore[misc]
-    with pytest.raises(TypeError, match="cannot inherit non-frozen dataclass from a frozen one"):
-        dataclasses.dataclass(type("Changing", (Kept,), {"__doc__": "Not frozen."}))
-
-
 def test_methods_are_written_when_they_are_first_looked_at() -> None:
     @dataclass(frozen=True, slots=True)
     class Asked:

@@ -38,19 +38,14 @@ def _frozen(asked: dict[str, bool]) -> Callable[[type], type]:
         stated = set(kind.__dict__)
         if kind.__dict__.get("__hash__") is None and "__eq__" in stated:
             stated.discard("__hash__")  # Python wrote it, as there is an __eq__
-        inherits = any(
-            map(dataclasses.is_dataclass, kind.__mro__[1:])
-        )  # then the library wants it to be frozen
-        made: Any = dataclasses.dataclass(init=False, repr=False, eq=False, frozen=inherits, **plain)(kind)
+        made: Any = dataclasses.dataclass(init=False, repr=False, eq=False, **plain)(kind)
         entries = dataclasses.fields(made)
         for part, names in _PARTS.items():
             for name in names if asked.get(part, True) else ():
                 if name not in stated:
                     setattr(made, name, _Late(made, name, entries))
-        if not inherits:
-            made.__setattr__ = _refuse_setting
-            made.__delattr__ = _refuse_deleting
-            made.__dataclass_params__.frozen = True  # what others derive from it has to be frozen, too
+        made.__setattr__ = _refuse_setting
+        made.__delattr__ = _refuse_deleting
         if asked.get("slots") and "__getstate__" not in stated:
             made.__getstate__ = _state
             made.__setstate__ = _restore
