@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 import threading
 import time
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from prefect import get_client, get_run_logger, runtime
@@ -24,7 +24,6 @@ from prefect.events import emit_event
 from prefect.settings import PREFECT_CLIENT_MAX_RETRIES, temporary_settings
 
 from suffice import errors
-from suffice.dataclass import dataclass
 from suffice.monitoring import records
 from suffice.monitoring.records import refusal_kind
 from suffice.pipeline.terms.declaration.exact_numbers import format_number

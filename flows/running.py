@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, get_type_hints
 
@@ -30,7 +30,6 @@ from prefect.concurrency.sync import concurrency
 from prefect.exceptions import ObjectAlreadyExists
 from prefect.settings import PREFECT_API_REQUEST_TIMEOUT, PREFECT_CLIENT_MAX_RETRIES, temporary_settings
 
-from suffice.dataclass import dataclass
 from suffice.errors import ClusterError, StageFailedError, StoreError, SufficeError
 from suffice.flows.endings import COMPLETED, Reporter, Subject, error_text, refused_kind
 from suffice.monitoring import records

@@ -20,9 +20,9 @@ import os
 import secrets
 import stat
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from suffice.dataclass import dataclass
 from suffice.errors import ClusterError, MissingExtraError, UsageError
 
 with suppress(ModuleNotFoundError):  # an extra: `certificates_in` says so where it is missing

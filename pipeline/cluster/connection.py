@@ -18,10 +18,10 @@ import uuid
 from concurrent.futures import CancelledError
 from contextlib import contextmanager, suppress
 from copy import deepcopy
+from dataclasses import dataclass
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
-from suffice.dataclass import dataclass
 from suffice.errors import ClusterError, MissingExtraError, StageFailedError
 from suffice.pipeline.cluster import clients, threaded, workers
 from suffice.pipeline.cluster.addresses import client_address, is_hook, scheme_and_host

@@ -16,6 +16,7 @@ from concurrent.futures import Executor, Future, InvalidStateError
 from concurrent.futures import wait as _wait
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar, copy_context
+from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
 from queue import SimpleQueue
@@ -23,7 +24,6 @@ from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 from urllib.parse import urlsplit
 
-from suffice.dataclass import dataclass
 from suffice.errors import ClusterError
 
 if TYPE_CHECKING:

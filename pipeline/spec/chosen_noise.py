@@ -8,9 +8,9 @@ was another: so whoever reads a plan predicts nothing.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
-from suffice.dataclass import dataclass
 from suffice.errors import SpecError
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.spec.compiled_statistics import n_may_be_public

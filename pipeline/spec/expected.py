@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 
-from suffice.dataclass import dataclass
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.spec.about import NOTHING
 from suffice.pipeline.spec.plan import Plan, compile_plan, measures

@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from suffice.dataclass import dataclass
 from suffice.errors import SpecError
 from suffice.pipeline.terms.declaration import fields
 from suffice.pipeline.terms.declaration.derived_columns import MOST_DERIVED, PublicMap, read_derived

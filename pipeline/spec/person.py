@@ -9,11 +9,10 @@ Proof in `sensitivity.md`: units-over-windows.
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import field
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from suffice.dataclass import dataclass
 from suffice.errors import UsageError
 from suffice.pipeline.spec.terms import ROW
 from suffice.pipeline.terms.declaration.delta import shown_epsilons

@@ -7,12 +7,12 @@ compiled one after another, so that a reader can stop at the first that is not w
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from suffice.dataclass import dataclass
 from suffice.errors import SpecError
 from suffice.pipeline.spec import checks, spec
 from suffice.pipeline.spec.chosen_noise import with_noise

@@ -8,14 +8,13 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, get_args
 
 from pydantic import Field, PlainValidator, PrivateAttr, ValidationError
 
-from suffice.dataclass import dataclass
 from suffice.errors import SpecError, UsageError
 from suffice.pipeline.families import FAMILIES, NO_SUMS
 from suffice.pipeline.spec import assumed

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Self
 
 from pydantic import Field, PlainValidator
 
-from suffice.dataclass import dataclass
 from suffice.pipeline.spec.windows_and_amendments import Window
 from suffice.pipeline.terms.declaration import fields
 from suffice.pipeline.terms.declaration.column_unit import ColumnUnit

@@ -10,13 +10,13 @@ from __future__ import annotations
 import contextlib
 import datetime as dt
 import re
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Annotated, Protocol, Self
 from zoneinfo import ZoneInfo
 
 from pydantic import Field, PlainValidator, model_validator
 
-from suffice.dataclass import dataclass
 from suffice.errors import SpecError, UsageError
 from suffice.pipeline.terms.declaration.domains import period_end, period_label, period_labels, period_start
 from suffice.pipeline.terms.declaration.fields import Column, EveryField, SpecModel, Text

@@ -7,9 +7,9 @@ which could be charged again: a witness, or a store that every release goes to a
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from suffice.dataclass import dataclass
 from suffice.errors import GuaranteeError, UsageError
 from suffice.pipeline.terms.declaration.delta import shown_epsilons
 from suffice.pipeline.terms.declaration.documents import (

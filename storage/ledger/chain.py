@@ -16,11 +16,9 @@ from __future__ import annotations
 import hashlib
 import json
 import secrets
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
-
-from suffice.dataclass import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -22,12 +22,11 @@ import hashlib
 import json
 import os
 import re
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
 
-from suffice.dataclass import dataclass
 from suffice.errors import UsageError
 from suffice.pipeline.spec.windows_and_amendments import MOST_AMENDMENTS, AmendedRelease, edition
 from suffice.pipeline.terms.declaration.documents import printed

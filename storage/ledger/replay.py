@@ -11,11 +11,10 @@ import hashlib
 import json
 import re
 from collections import defaultdict
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Any
 
-from suffice.dataclass import dataclass
 from suffice.errors import LedgerCorruptError
 from suffice.pipeline.terms.declaration.privacy_loss import PrivacyMeasure
 from suffice.storage.ledger import chain

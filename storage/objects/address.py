@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import re
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from suffice.buckets import BUCKET_SCHEMES, read_bucket
-from suffice.dataclass import dataclass
 from suffice.errors import UsageError
 from suffice.storage.objects.local_files import LocalFiles
 from suffice.storage.objects.website import WEBSITE_SCHEMES, Website, read_website

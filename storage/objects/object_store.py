@@ -13,9 +13,9 @@ import errno
 import re
 import secrets
 import time
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from suffice.dataclass import dataclass
 from suffice.errors import ObjectExistsError, StoreError
 
 if TYPE_CHECKING:

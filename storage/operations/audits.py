@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import stat
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from suffice.dataclass import dataclass
 from suffice.errors import UsageError
 from suffice.pipeline.terms.declaration import canonical_json
 from suffice.storage.ledger.account import NamedAudit

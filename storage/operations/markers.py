@@ -16,10 +16,9 @@ an older copy can be told what it lacks (:mod:`suffice.storage.operations.reconc
 from __future__ import annotations
 
 import re
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from suffice.dataclass import dataclass
 from suffice.errors import LedgerCorruptError, ObjectExistsError, StoreError
 from suffice.pipeline.terms.declaration import canonical_json
 from suffice.storage.ledger.chain import EntryKind, PublicEntry, public_entry

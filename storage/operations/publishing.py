@@ -12,9 +12,9 @@ from __future__ import annotations
 import contextlib
 import hashlib
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from suffice.dataclass import dataclass
 from suffice.errors import (
     ChargeLostError,
     LedgerCorruptError,

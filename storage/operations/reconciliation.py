@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import hashlib
 import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from suffice.dataclass import dataclass
 from suffice.errors import (
     LedgerCorruptError,
     ObjectExistsError,

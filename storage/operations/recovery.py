@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import datetime as dt
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from suffice.dataclass import dataclass
 from suffice.errors import (
     ChargeInProgressError,
     ChargeLostError,

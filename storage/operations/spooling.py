@@ -11,11 +11,11 @@ import contextlib
 import hashlib
 import secrets
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from suffice.dataclass import dataclass
 from suffice.errors import ReleaseMissingError, StoreError
 from suffice.storage.ledger.charge import Charge, ChargeState, release_id
 from suffice.storage.releases.location import MANIFEST

@@ -6,9 +6,9 @@ meanwhile tells. Releases, tombstones and data files all stand under ids that a 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from suffice.dataclass import dataclass
 from suffice.errors import ReleaseCorruptError
 from suffice.pipeline.spec.windows_and_amendments import amended_of, edition
 from suffice.pipeline.terms.declaration.privacy_loss import PrivacyMeasure

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from suffice.dataclass import dataclass
 from suffice.errors import NameTakenError, ReleaseCorruptError, SignatureError
 from suffice.pipeline.spec.windows_and_amendments import edition
 from suffice.storage.ledger.charge import ChargeState

@@ -5,10 +5,10 @@ A publication is verified by itself too: its manifest, signature and files, and 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from suffice.dataclass import dataclass
 from suffice.errors import PublicationCorruptError, SignatureError
 from suffice.pipeline.terms.declaration.documents import Compared, Count, printed
 from suffice.pipeline.terms.declaration.wording import counted

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import hashlib
 import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from suffice.dataclass import dataclass
 from suffice.errors import (
     ObjectExistsError,
     ReleaseWithdrawnError,

@@ -15,9 +15,9 @@ import re
 import threading
 import time
 import warnings
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from suffice.dataclass import dataclass
 from suffice.errors import (
     LedgerCorruptError,
     ObjectExistsError,

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import re
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import UTC
 from fractions import Fraction
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from suffice.dataclass import dataclass
 from suffice.errors import PublicationCorruptError, UsageError
 from suffice.pipeline.ask.publication.request import Request
 from suffice.pipeline.terms.declaration import canonical_json

@@ -14,11 +14,10 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from suffice.dataclass import dataclass
 from suffice.errors import (
     ObjectExistsError,
     PublicationCorruptError,

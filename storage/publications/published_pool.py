@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import io
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from suffice.dataclass import dataclass
 from suffice.errors import PublicationCorruptError, UsageError
 from suffice.pipeline.terms.released.table import Table
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+from dataclasses import dataclass
 from datetime import UTC
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field, ValidationError
 
-from suffice.dataclass import dataclass
 from suffice.errors import ReleaseCorruptError, UsageError
 from suffice.pipeline.spec.about import LARGEST_ABOUT, NOTHING, About, is_small, misfit, read_about
 from suffice.pipeline.terms.declaration import canonical_json

@@ -13,12 +13,11 @@ import os
 import tempfile
 import weakref
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.errors import AdoptedReleaseError, ReleaseCorruptError, ReleaseMissingError, StoreError
 from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic, no_such_key, wanted_keys
 from suffice.pipeline.terms.released.sample import ReleasedSample, released_sample

@@ -14,10 +14,10 @@ import hashlib
 import importlib.metadata
 import platform
 import re
+from dataclasses import dataclass
 from datetime import UTC
 from typing import TYPE_CHECKING, Any
 
-from suffice.dataclass import dataclass
 from suffice.errors import SpecError
 from suffice.pipeline.spec.recompile import read_canonical_plan
 from suffice.pipeline.terms.declaration import canonical_json

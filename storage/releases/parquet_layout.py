@@ -10,10 +10,9 @@ process on damaged footers. Every value that is returned took at least a byte of
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, Self, TypeAlias
 
-from suffice.dataclass import dataclass
 from suffice.errors import ReleaseCorruptError
 from suffice.pipeline.terms.declaration.domains import DomainKind, cell_count
 from suffice.pipeline.terms.statistics.statistic_plan import INT64

@@ -7,9 +7,9 @@ import hashlib
 import json
 import os
 import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from suffice.dataclass import dataclass
 from suffice.errors import ReleaseMissingError, ReleaseWithdrawnError, StoreError, UsageError
 from suffice.pipeline.ask.pooling.release import Release
 from suffice.pipeline.spec.windows_and_amendments import edition, read_edition

@@ -26,10 +26,10 @@ import secrets
 import shutil
 import socket
 import stat
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from suffice.dataclass import dataclass
 from suffice.errors import SpoolError, UsageError
 from suffice.pipeline.terms.declaration import canonical_json
 from suffice.storage.ledger.charge import SpoolName

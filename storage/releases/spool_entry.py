@@ -6,10 +6,10 @@ import contextlib
 import errno
 import hashlib
 import os
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
-from suffice.dataclass import dataclass
 from suffice.errors import ReleaseCorruptError, SpoolError, StorageError, StoreError
 from suffice.pipeline.terms.declaration import canonical_json
 from suffice.storage.ledger.charge import is_of_this_boot, this_process

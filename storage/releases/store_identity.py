@@ -8,9 +8,9 @@ from __future__ import annotations
 import contextlib
 import re
 import secrets
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from suffice.dataclass import dataclass
 from suffice.errors import ObjectExistsError, StoreError, WrongStoreError
 from suffice.pipeline.terms.declaration import canonical_json
 from suffice.storage.objects.object_store import check_create_only, check_create_only_by

@@ -19,11 +19,10 @@ import importlib.util
 import os
 import re
 import stat
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from suffice.dataclass import dataclass
 from suffice.errors import MissingExtraError, SignatureError, UsageError
 from suffice.pipeline.terms.declaration import canonical_json
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from suffice.dataclass import dataclass
 from suffice.errors import UsageError
 from suffice.pipeline.ask.trees.count_tree import CountTree
 from suffice.pipeline.cluster.connection import THREADS, open_cluster

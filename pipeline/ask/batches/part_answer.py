@@ -15,14 +15,13 @@ from __future__ import annotations
 
 import ctypes
 import dataclasses
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.errors import UsageError
 from suffice.pipeline.ask.posterior.choice_of_engine import block_cells, inferred
 from suffice.pipeline.ask.posterior.summaries import summaries

@@ -7,11 +7,11 @@ their own (BYM2), whose spread and share have public hyperpriors and are integra
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.errors import UsageError
 from suffice.pipeline.ask.borrowing.by_family import PopulationPrior
 from suffice.pipeline.ask.borrowing.neighbours import Neighbours

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from suffice.dataclass import dataclass
 from suffice.pipeline.ask.borrowing.pool import Pool, in_sentence
 from suffice.pipeline.ask.borrowing.pooled_categories import DirichletPrior, categories_of_pool
 from suffice.pipeline.ask.borrowing.pooled_moments import MomentsPrior, moments_of_pool

@@ -15,11 +15,11 @@ from __future__ import annotations
 
 import ast
 import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.errors import MissingExtraError, UsageError
 from suffice.pipeline.ask.borrowing.public_table import public_table
 from suffice.pipeline.math.distributions.distribution import Line

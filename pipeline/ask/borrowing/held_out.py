@@ -21,13 +21,12 @@ Stat. Comput. 27, 2017.
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.errors import UsageError
 from suffice.pipeline.ask.borrowing.walk import WINDOW, Walk
 from suffice.pipeline.ask.inference.pooled_sources import cells_source

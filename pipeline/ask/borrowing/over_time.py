@@ -11,12 +11,11 @@ under its hyperprior: then each cell alone is shown first.
 
 from __future__ import annotations
 
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.errors import UsageError
 from suffice.pipeline.ask.borrowing import doubtful_cells
 from suffice.pipeline.ask.borrowing.pooled_conflict import OUTSIDE

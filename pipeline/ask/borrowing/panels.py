@@ -8,12 +8,11 @@ exact likelihood.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.errors import UsageError
 from suffice.pipeline.ask.borrowing.adjacency import UNRELIABLE, MapPool, on_a_map, unreliable
 from suffice.pipeline.ask.borrowing.over_time import (

@@ -8,11 +8,11 @@ is then said.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.pipeline.math.engines.pooled.dictionary import DrawnPopulations
 from suffice.pipeline.math.engines.pooled.moment_cells import UNIT
 from suffice.pipeline.math.engines.pooled.regression import Regression

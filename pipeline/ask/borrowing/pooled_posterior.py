@@ -14,12 +14,11 @@ Fay, Herriot. Estimates of income for small places. J. Amer. Statist. Assoc. 74,
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.errors import PriorError, UsageError
 from suffice.pipeline.ask.borrowing import doubtful_cells, pooled_roll_up
 from suffice.pipeline.ask.borrowing.by_family import of_covariates, way_of

@@ -13,12 +13,11 @@ Method. ``DRAWS`` draws with a fixed generator for moments; quantiles are of as 
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Never
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.errors import UsageError
 from suffice.pipeline.ask.judging.conflict import Conflict
 from suffice.pipeline.ask.posterior.posterior import Posterior

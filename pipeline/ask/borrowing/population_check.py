@@ -25,12 +25,11 @@ Spiegelhalter. Approximate cross-validatory predictive checks in disease mapping
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self, TypedDict
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.errors import UsageError
 from suffice.pipeline.math.engines.pooled.left_out import Movable, left_out, places, standard_scores
 from suffice.pipeline.terms.declaration.wording import counted

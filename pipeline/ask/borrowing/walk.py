@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Self
 
-from suffice.dataclass import dataclass
 from suffice.errors import UsageError
 from suffice.pipeline.math.engines.pooled.ordered_law import OrderedLaw
 from suffice.pipeline.terms.declaration.domains import Every, is_period, period_start

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from suffice.dataclass import dataclass
 from suffice.pipeline.ask.borrowing.pool import UNIDENTIFIED
 from suffice.pipeline.ask.judging.conflict import Conflict
 from suffice.pipeline.math.distributions.distribution import Line

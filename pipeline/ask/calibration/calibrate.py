@@ -17,12 +17,11 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, overload
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.pipeline.ask.calibration import simulation
 from suffice.pipeline.ask.calibration.pooled_calibration import calibrate_pooled, check_pooled
 from suffice.pipeline.ask.calibration.remedies import advice, tried_remedies

@@ -24,12 +24,11 @@ Rockafellar, Uryasev. Optimization of conditional value-at-risk. J. Risk 2, 2000
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.errors import UsageError
 from suffice.pipeline.ask.borrowing.pooled_posterior import pooled_posterior
 from suffice.pipeline.ask.borrowing.pooling import Pooling

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.errors import UsageError
 from suffice.pipeline.terms.statistics import measure as measures
 from suffice.pipeline.terms.statistics.lattice import Shape

@@ -11,12 +11,12 @@ whose records the bounds hold is not advised.
 from __future__ import annotations
 
 import dataclasses
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.errors import SufficeError
 from suffice.pipeline.ask.calibration.record_worlds import CORRELATED, WORLDS, populations, sums_of_each
 from suffice.pipeline.ask.calibration.simulation import true_parameters

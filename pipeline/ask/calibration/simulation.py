@@ -9,12 +9,11 @@ honest answer?
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.errors import PriorError, UsageError
 from suffice.pipeline.ask.calibration import record_worlds
 from suffice.pipeline.ask.calibration.simulated_release import require_drawable

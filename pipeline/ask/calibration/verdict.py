@@ -10,14 +10,13 @@ tolerance, leaves a posterior calibrated.
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cache
 from itertools import product
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.pipeline.math.distributions.within_limits import unrestricted
 from suffice.pipeline.terms.declaration.documents import Count, each_of
 from suffice.pipeline.terms.statistics.measure import MomentSums

@@ -23,11 +23,11 @@ what is asked of a posterior twice is answered alike.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.errors import PriorError
 from suffice.pipeline.ask.inference.reweighting import KEPT, require_light, too_few
 from suffice.pipeline.families import FAMILIES

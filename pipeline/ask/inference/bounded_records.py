@@ -34,11 +34,11 @@ quadrature in octaves of the noise about the estimate, singly up to 16 values.
 from __future__ import annotations
 
 import dataclasses
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.errors import UsageError
 from suffice.pipeline.ask.inference.posterior_terms import BY_EVIDENCE, MODELLED
 from suffice.pipeline.families import FAMILIES

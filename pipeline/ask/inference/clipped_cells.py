@@ -46,11 +46,11 @@ and refused unless at most 1e-5 of it lies where no reference is resolved.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.errors import PriorError, UsageError
 from suffice.pipeline.ask.inference import any_prior
 from suffice.pipeline.ask.inference.clipped import clipped_distribution

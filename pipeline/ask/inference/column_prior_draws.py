@@ -22,11 +22,11 @@ these a prior with farther tails is refused as well.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.errors import PriorError
 from suffice.pipeline.ask.inference.named_columns import ColumnsPrior, RegressionPrior, resolved
 from suffice.pipeline.math.distributions import spread_deviations

@@ -8,10 +8,9 @@ published answer is also a field of ``Request``, which is the one place where te
 from __future__ import annotations
 
 import inspect
-from dataclasses import field, fields
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, get_args
 
-from suffice.dataclass import dataclass
 from suffice.errors import UsageError
 
 if TYPE_CHECKING:

@@ -14,12 +14,11 @@ in log(1 + N), each of which counts as its mean. Pairs (N, S) are merged with th
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.pipeline.ask.inference.any_prior import LINES, alike, conjugate_default, references_of
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.engines.pooled.cells import Focus, Nodes, nodes_of_positions

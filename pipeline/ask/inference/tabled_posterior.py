@@ -17,11 +17,11 @@ Cells are integrated in blocks, so that memory is that of the answer.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.errors import PriorError
 from suffice.pipeline.math.distributions.quadrature import GriddedDistribution, integral_rule
 from suffice.pipeline.math.engines.tabulated import DEGREE

@@ -21,11 +21,11 @@ Method. ``engines.tempered``, 4096 particles; the error from islands.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.pipeline.ask.inference.reweighting import KEPT
 from suffice.pipeline.math.distributions.reweighted import WeighedCell, resampled
 from suffice.pipeline.math.engines.multivariate.reference import GivenCoefficients

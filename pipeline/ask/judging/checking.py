@@ -69,12 +69,11 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.errors import UsageError
 from suffice.pipeline.ask.inference.bounded_records import n_quantity
 from suffice.pipeline.ask.judging.bounded_prior import prior_quantiles_of

@@ -67,12 +67,11 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.errors import UsageError
 from suffice.pipeline.ask.inference.bounded_records import PLAIN, QuantityNoise, n_quantity, tails_of_n
 from suffice.pipeline.ask.inference.chosen_priors import CONCENTRATIONS

@@ -16,12 +16,11 @@ from __future__ import annotations
 import itertools
 import math
 import warnings
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.errors import ConflictWarning, UsageError
 from suffice.pipeline.ask.models import field_edges, field_tables
 from suffice.pipeline.ask.models.network import (

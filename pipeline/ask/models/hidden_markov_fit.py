@@ -22,13 +22,12 @@ with shares of draws as probabilities of states and of pairs of neighbours (the 
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.pipeline.ask.posterior.arviz import container, write_container
 from suffice.pipeline.math.parameters.arguments import ends_of
 from suffice.pipeline.math.parameters.parameter_posterior import MASS

@@ -39,11 +39,11 @@ synthetic data. AISTATS 2023.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.errors import UsageError
 from suffice.pipeline.math.parameters import arguments, parameter_posterior
 

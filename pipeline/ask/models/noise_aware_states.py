@@ -34,11 +34,11 @@ of matrices; the others come from tables.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.pipeline.ask.models.noisy_counts import EmissionTable, draw_latent_counts, log_noise_at_zero
 from suffice.pipeline.ask.models.state_draws import (
     LEAST,

@@ -39,11 +39,10 @@ nowhere above its mode, and beyond any point falls at least as fast as there. Al
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-
-from suffice.dataclass import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable

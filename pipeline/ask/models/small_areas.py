@@ -15,12 +15,11 @@ Fay, Herriot. Estimates of income for small places. J. Amer. Statist. Assoc. 74,
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.errors import UsageError
 from suffice.pipeline.ask.borrowing.covariates import coefficients_table
 from suffice.pipeline.ask.borrowing.over_time import WalkedPosterior

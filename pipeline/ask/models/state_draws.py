@@ -42,11 +42,11 @@ UAI 2016.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.pipeline.math.distributions.dirichlet import project_simplex
 from suffice.pipeline.terms.statistics.statistic_plan import discrete_laplace_sd
 

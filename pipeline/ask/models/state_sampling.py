@@ -16,11 +16,11 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.errors import UsageError
 from suffice.pipeline.ask.inference.posterior_terms import METHODS, NOISE_AWARE, PLUG_IN
 from suffice.pipeline.ask.models.noise_aware_states import noise_aware_draws

@@ -12,12 +12,11 @@ variables in a field of pairs, is in no set.
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.errors import UsageError
 from suffice.pipeline.math.engines.elimination import Factor, drawn_rows
 from suffice.pipeline.math.parameters import arguments

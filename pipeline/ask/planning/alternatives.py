@@ -6,10 +6,10 @@ counts of clipped records; noisy sums in place of a sample.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from suffice.dataclass import dataclass
 from suffice.errors import SpecError
 from suffice.pipeline.ask.planning.expected_error import RELEASED, expected_error, plan_of, without_sample
 from suffice.pipeline.families import FAMILIES

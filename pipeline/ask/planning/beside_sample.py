@@ -13,11 +13,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.errors import UsageError, bounded_message
 from suffice.pipeline.ask.calibration.simulated_release import (
     MOST_RECORDS,

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import math
 import re
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Annotated, Self
 
-from suffice.dataclass import dataclass
 from suffice.errors import UsageError
 from suffice.pipeline.ask.planning.alternatives import Alternative, alternatives_of
 from suffice.pipeline.ask.planning.division import Criterion, Need, criterion_of, divided, rounded_shares

@@ -16,14 +16,13 @@ between needs both have one level :math:`\lambda` for all, which is found by bis
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.optimize import brentq
-
-from suffice.dataclass import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -17,13 +17,12 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from dataclasses import field
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.errors import SpecError
 from suffice.pipeline.ask.calibration.simulated_release import predictor_rows, unseen_cell
 from suffice.pipeline.ask.inference.any_joint_prior import draw

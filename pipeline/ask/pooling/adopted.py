@@ -8,11 +8,10 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Literal
 
-from suffice.dataclass import dataclass
 from suffice.errors import AdoptedReleaseError, UnknownNameError
 from suffice.pipeline.ask.pooling.published_number import read_published
 from suffice.pipeline.ask.pooling.published_table import absent_rows, fitted, read_table, table_bytes

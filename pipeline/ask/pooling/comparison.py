@@ -25,12 +25,11 @@ of the posterior's evidence.
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.errors import UsageError
 from suffice.pipeline.ask.inference import posterior_terms
 from suffice.pipeline.ask.inference.any_joint_prior import conjugate_like

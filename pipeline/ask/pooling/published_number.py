@@ -6,9 +6,9 @@ Rounding, clamping and suppression are undone step by step; what the law makes i
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
-from suffice.dataclass import dataclass
 from suffice.pipeline.terms.declaration.declared_law import (
     ABSENT,
     EMPTY,

@@ -9,12 +9,12 @@ import csv
 import io
 import itertools
 import math
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.errors import AdoptedTableError
 from suffice.pipeline.ask.pooling.published_number import number_in, read_published
 from suffice.pipeline.terms.declaration.declared_law import (

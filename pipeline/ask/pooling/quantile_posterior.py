@@ -9,12 +9,11 @@ population that they are drawn from.
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.errors import PriorError, UsageError
 from suffice.pipeline.math.engines.histogram.drawn_quantile import quantile_weights
 from suffice.pipeline.math.parameters.arguments import generator, is_integer

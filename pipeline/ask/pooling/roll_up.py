@@ -18,13 +18,12 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Never, cast
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.errors import UsageError
 from suffice.pipeline.ask.inference import posterior_terms
 from suffice.pipeline.ask.judging.checking import MOSTLY

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.errors import UnknownNameError, UsageError
 from suffice.pipeline.ask.borrowing.panels import posterior_over
 from suffice.pipeline.ask.borrowing.pooled_posterior import check_terms, pooled_posterior

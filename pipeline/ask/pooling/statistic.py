@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from suffice.dataclass import dataclass
 from suffice.errors import UnknownNameError
 from suffice.pipeline.ask.inference.posterior_terms import FurtherTerms, lists_terms
 from suffice.pipeline.terms.declaration.wording import counted, not_a_name

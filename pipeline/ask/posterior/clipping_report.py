@@ -9,11 +9,10 @@ that describe records as bounds leave them, as they were to do, neither number s
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-
-from suffice.dataclass import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -16,12 +16,11 @@ out where it is asked for.
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.errors import UsageError
 from suffice.pipeline.ask.inference.counted_likelihood import constant_of, several_counts
 from suffice.pipeline.ask.posterior.likelihood_files import (

@@ -21,12 +21,11 @@ from __future__ import annotations
 
 import dataclasses
 from collections import OrderedDict
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.errors import PriorError
 from suffice.pipeline.ask.inference import chosen_priors
 from suffice.pipeline.ask.inference.any_prior import density_posterior, on_line

@@ -19,12 +19,11 @@ Method. A file in Parquet has one row a panel, all numbers as float64 or int64 a
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.errors import UsageError
 from suffice.pipeline.ask.inference.any_prior import LINES
 from suffice.pipeline.ask.inference.tabled_likelihood import LikelihoodTable

@@ -18,12 +18,11 @@ change (1) by, plus the part of the likelihood that rests on the outermost noise
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.errors import UsageError
 from suffice.pipeline.ask.inference.any_prior import conjugate_default
 from suffice.pipeline.ask.posterior.likelihood_files import (

@@ -15,10 +15,9 @@ from __future__ import annotations
 import importlib
 import warnings
 from collections.abc import Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from suffice.dataclass import dataclass
 from suffice.errors import ConflictWarning
 from suffice.pipeline.ask.posterior.column_posterior import ColumnPosterior
 from suffice.pipeline.ask.posterior.summaries import summarise

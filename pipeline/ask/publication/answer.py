@@ -6,12 +6,11 @@ whenever a request is answered.
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.pipeline.ask.posterior.notes import (
     conflict_lines,
     default_lines,

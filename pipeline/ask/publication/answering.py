@@ -8,12 +8,11 @@ posterior under several named priors, side by side.
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.errors import UsageError
 from suffice.pipeline.ask.borrowing.side_by_side import beside_alone, pool_tables
 from suffice.pipeline.ask.models.chain import chain

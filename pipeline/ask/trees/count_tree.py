@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.errors import UnknownNameError, UsageError
 from suffice.pipeline.ask.trees.agreement import check_agreement
 from suffice.pipeline.ask.trees.beside_released import rows_beside_released

@@ -17,11 +17,10 @@ What that adds to the variance of a record is at most a quarter of a squared ste
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-
-from suffice.dataclass import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from suffice.dataclass import dataclass
 from suffice.pipeline.math.distributions.intervals import CENTRAL
 from suffice.pipeline.terms.statistics.measure import FirstRow, UnitMean
 

@@ -8,12 +8,12 @@ partition-of-unity ``(X - lowest, highest - X)``, or minimal-sum (X).
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.pipeline.families.shared.contract import ColumnType, Example, Family, GenerativeCase, OfUnits
 from suffice.pipeline.families.shared.parameter_space import SampledParameter
 from suffice.pipeline.families.shared.smoothness import of_one_sum

@@ -8,11 +8,11 @@ Its likelihood is in exact numbers:
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from suffice.dataclass import dataclass
 from suffice.pipeline.terms.statistics.sample_plan import ScoreTables, logarithm
 
 if TYPE_CHECKING:

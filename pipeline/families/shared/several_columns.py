@@ -9,12 +9,11 @@ minimal-products beside a public N; cone-moments where noise is on their cone.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import combinations, combinations_with_replacement
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from suffice.dataclass import dataclass
 from suffice.pipeline.terms.declaration.fields import Column
 from suffice.pipeline.terms.statistics import l2_sensitivity, moment_columns, sensitivity
 from suffice.pipeline.terms.statistics.cone_noise import ConeNoise

@@ -48,12 +48,11 @@ Trefethen. Approximation theory and approximation practice, chapter 19. 2013.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.pipeline.math.distributions import quadrature, rule_sizes
 
 if TYPE_CHECKING:

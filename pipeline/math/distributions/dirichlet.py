@@ -45,12 +45,11 @@ Wolfe, Crowder. Validation of subgradient optimization. Math. Program. 6, 1974.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Self, TypeAlias
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.errors import PriorError
 from suffice.pipeline.math.distributions.distribution import (
     LARGE,

@@ -33,11 +33,11 @@ for rounding. ``gamma_cdf`` is P below ``LARGE`` and (4) of ``distribution.py`` 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.pipeline.math.distributions.distribution import (
     LARGE,
     Coordinate,

@@ -7,10 +7,10 @@ import importlib.util
 import os
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from suffice.dataclass import dataclass
 from suffice.pipeline.cluster.processors import processors
 
 if TYPE_CHECKING:

@@ -30,12 +30,11 @@ Method. As exact as the continuous part; probabilities of atoms are added as the
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.errors import PriorError
 from suffice.pipeline.math.distributions.within_limits import NEGLIGIBLE, WithinLimits
 

@@ -26,12 +26,11 @@ Method. Formulas, right but for rounding. For :math:`\nu \ge 200` the ratio of g
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.pipeline.math.distributions.distribution import Coordinate, Line, OneParameter, Prior
 
 if TYPE_CHECKING:

@@ -44,12 +44,11 @@ O'Hagan, Forster. Kendall's advanced theory of statistics 2B: Bayesian inference
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.pipeline.math.distributions.distribution import (
     Entries,
     OfCells,

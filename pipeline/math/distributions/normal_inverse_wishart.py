@@ -52,13 +52,12 @@ analysis, section 3.6. 2013.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.errors import PriorError
 from suffice.pipeline.math.distributions import distribution
 from suffice.pipeline.math.distributions.gamma import InverseGammaDistribution

@@ -42,13 +42,11 @@ Golub, Welsch. Calculation of Gauss quadrature rules. Math. Comp. 23, 1969. DLMF
 from __future__ import annotations
 
 import itertools
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import numpy as np
-
-from suffice.dataclass import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

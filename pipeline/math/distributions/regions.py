@@ -41,11 +41,11 @@ Bhatia, Davis. A better bound on the variance. Amer. Math. Monthly 107, 2000.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.pipeline.math.distributions.composite import Draws
 from suffice.pipeline.math.distributions.distribution import Distribution
 from suffice.pipeline.math.distributions.normal_inverse_gamma import Scaling

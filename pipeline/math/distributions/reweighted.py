@@ -31,12 +31,11 @@ new and efficient estimation method for the generalized Pareto distribution. Tec
 from __future__ import annotations
 
 import math
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.pipeline.math.distributions.composite import Draws
 
 if TYPE_CHECKING:

@@ -57,11 +57,11 @@ Method. Formulas, right but for rounding, (5) but for what ``spread_deviations``
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.errors import PriorError
 from suffice.pipeline.math.distributions import normal_inverse_wishart, spread_deviations
 from suffice.pipeline.math.distributions.distribution import (

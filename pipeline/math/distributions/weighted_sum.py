@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import math
 import numbers
+from dataclasses import dataclass
 from typing import Any
 
-from suffice.dataclass import dataclass
 from suffice.errors import PriorError
 
 

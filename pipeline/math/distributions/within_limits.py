@@ -39,11 +39,11 @@ for statistics and data analysis. 1986.
 from __future__ import annotations
 
 import functools
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.pipeline.math.distributions.composite import Draws, from_draws
 
 if TYPE_CHECKING:

@@ -22,12 +22,11 @@ summed by a rule. Means agree with enumeration to 1e-6 sd (docs/decisions/0020).
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.pipeline.math.distributions.quadrature import sum_rule
 
 if TYPE_CHECKING:

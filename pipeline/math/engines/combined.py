@@ -46,12 +46,11 @@ n_eff        ``effective``    effective draws                           (n_cells
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias, runtime_checkable
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.errors import PriorError, UsageError
 from suffice.pipeline.math.distributions.adaptive_blocks import SLICE
 from suffice.pipeline.math.distributions.composite import ConjugateMixture, Draws, PiecewiseTables

@@ -51,11 +51,11 @@ mechanisms. SIAM J. Comput. 41, 2012.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.pipeline.math.priors.record_count import Fixed, Reciprocal, Uniform
 
 if TYPE_CHECKING:

@@ -58,11 +58,11 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, Self
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.pipeline.math.engines.multivariate.hmc import sample_until_settled
 
 if TYPE_CHECKING:

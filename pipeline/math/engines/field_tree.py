@@ -36,11 +36,11 @@ real functions. SIAM Review 40, 1998.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.pipeline.math.engines.elimination import elimination_order
 from suffice.pipeline.math.engines.field import LARGEST_EXPONENT, blocks, contrasts, precision_of
 

@@ -46,6 +46,7 @@ Carlin, Chib. Bayesian model choice via Markov chain Monte Carlo methods. JRSS B
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import jax.numpy as jnp
@@ -54,7 +55,6 @@ from jax.scipy.linalg import solve_triangular
 from jax.scipy.special import logsumexp
 from scipy.special import gammaln, multigammaln
 
-from suffice.dataclass import dataclass
 from suffice.pipeline.math.distributions import spread_deviations
 from suffice.pipeline.math.distributions.normal_inverse_gamma import Scaling
 from suffice.pipeline.math.engines.cone.jax_noise import log_density

@@ -43,13 +43,13 @@ log w     ``Masses.log``         rows of (2)                       (n_cells, n_c
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import gammaln, logsumexp
 
-from suffice.dataclass import dataclass
 from suffice.errors import UsageError
 from suffice.pipeline.math.engines.network.decomposition import by_class, families
 from suffice.pipeline.terms.statistics.count_table import released_tables

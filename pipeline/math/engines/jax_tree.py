@@ -23,6 +23,7 @@ positive, so that nothing cancels, and gradients hold as well.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import jax
@@ -30,7 +31,6 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import logsumexp
 
-from suffice.dataclass import dataclass
 from suffice.errors import UsageError
 from suffice.pipeline.math.engines.jax_sums import NATS
 from suffice.pipeline.math.engines.tree.messages import Halving

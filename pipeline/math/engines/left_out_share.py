@@ -42,11 +42,11 @@ m       ``cells``       noises in a total              scalar                  n
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.pipeline.math.distributions.distribution import Line
 from suffice.pipeline.math.distributions.laplace_sums import log_density_of_sum
 from suffice.pipeline.math.distributions.quadrature import GriddedDistribution

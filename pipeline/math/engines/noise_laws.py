@@ -40,12 +40,11 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-
-from suffice.dataclass import dataclass
 
 if TYPE_CHECKING:
     from suffice.typing import Floats

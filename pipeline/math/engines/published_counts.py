@@ -37,12 +37,11 @@ Densities are integrated on adaptive panels.
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.errors import PriorError, UsageError
 from suffice.pipeline.math.distributions.adaptive_blocks import divide_line
 from suffice.pipeline.math.distributions.distribution import Line

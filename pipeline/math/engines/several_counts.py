@@ -36,11 +36,11 @@ positivity. 1968.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.pipeline.math.engines.count_likelihoods import NoisyCount, log_mixing
 
 if TYPE_CHECKING:

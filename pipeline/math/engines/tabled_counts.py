@@ -22,12 +22,11 @@ from those given lambda and h, and everything else is drawn.
 from __future__ import annotations
 
 import math
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.errors import PriorError, UsageError
 from suffice.pipeline.math.distributions.composite import Draws
 from suffice.pipeline.math.distributions.quadrature import integral_rule

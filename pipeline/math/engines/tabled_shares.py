@@ -30,12 +30,11 @@ drawn: independent draws, exact but for the grid.
 from __future__ import annotations
 
 import math
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.errors import PriorError, UsageError
 from suffice.pipeline.math.distributions.composite import Draws
 from suffice.pipeline.math.engines.published_counts import MILLION, MOST_NATS, NATS

@@ -27,12 +27,10 @@ Trefethen. Approximation theory and approximation practice. 2013.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-
-from suffice.dataclass import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable

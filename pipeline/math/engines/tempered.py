@@ -33,12 +33,11 @@ MCMC methods for functions. Statistical Science 28(3), 2013.
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.pipeline.math.distributions.reweighted import resampled
 
 if TYPE_CHECKING:

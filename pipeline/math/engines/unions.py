@@ -49,13 +49,12 @@ V       ``variance``      variance of the records                  (n_points,)  
 from __future__ import annotations
 
 import math
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.pipeline.math.distributions.laplace_sums import log_density_of_sum, log_mass_of_sum
 from suffice.pipeline.math.distributions.quadrature import integral_rule
 

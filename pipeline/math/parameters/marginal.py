@@ -5,9 +5,9 @@ Of other names for the same things none is taken: one thing has one name, and th
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from suffice.dataclass import dataclass
 from suffice.pipeline.terms.declaration.wording import not_a_name
 
 if TYPE_CHECKING:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from suffice.dataclass import dataclass
+from dataclasses import dataclass
+
 from suffice.errors import PriorError
 from suffice.pipeline.math.distributions.distribution import Prior, require_number, written
 

@@ -26,12 +26,11 @@ import ast
 import difflib
 import math
 import sys
-from dataclasses import field, fields
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.errors import PriorError
 from suffice.pipeline.math.distributions import normal_inverse_gamma, spread_scales
 from suffice.pipeline.math.distributions.dirichlet import Beta, Dirichlet

@@ -17,11 +17,11 @@ Method. Points and densities are those of ``composed.py``, each density integrat
 from __future__ import annotations
 
 import ast
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.errors import PriorError
 from suffice.pipeline.math.priors.by_name import called_name, one_number
 from suffice.pipeline.math.priors.composed import (

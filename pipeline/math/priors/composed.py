@@ -25,11 +25,11 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.errors import PriorError
 from suffice.pipeline.math.distributions.distribution import Line, Prior, written
 from suffice.pipeline.math.distributions.weighted_sum import Summand, WeightedSum

@@ -31,12 +31,11 @@ from __future__ import annotations
 
 import functools
 import math
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.errors import PriorError
 from suffice.pipeline.math.distributions.adaptive_blocks import divide_line
 from suffice.pipeline.math.distributions.quadrature import integral_rule

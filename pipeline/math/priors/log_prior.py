@@ -22,11 +22,11 @@ Method. Values of f are checked; that it is proper is checked where it is used, 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.errors import PriorError
 from suffice.pipeline.math.priors.by_name import JointDensity
 from suffice.pipeline.math.priors.checks import called, ends_of, prior_error_of_values

@@ -53,11 +53,10 @@ Ann. Statist. 17, 1989. DeRobertis, Hartigan. Bayesian inference using intervals
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
-
-from suffice.dataclass import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

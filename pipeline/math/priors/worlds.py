@@ -36,11 +36,11 @@ Hill. A simple general approach to inference about the tail of a distribution. A
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.pipeline.math.distributions.distribution import coordinate_of
 
 if TYPE_CHECKING:

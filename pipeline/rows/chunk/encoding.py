@@ -7,6 +7,7 @@ value of any type is ever an error. Everything that depends on a single row alon
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -15,7 +16,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from suffice.arrays import number_array
-from suffice.dataclass import dataclass
 from suffice.pipeline.rows.chunk import kernels
 from suffice.pipeline.rows.chunk.binning import BinReader
 from suffice.pipeline.rows.chunk.clipping import LatticeReader, SideReader

@@ -11,12 +11,11 @@ unit; of whole units.
 
 from __future__ import annotations
 
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.pipeline.rows import sources
 from suffice.pipeline.rows.chunk import accumulators
 from suffice.pipeline.rows.chunk.derived_columns import with_derived

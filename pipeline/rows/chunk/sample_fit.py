@@ -7,14 +7,13 @@ else may be given: whoever names a file of the source itself is refused.
 from __future__ import annotations
 
 import os
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from suffice.dataclass import dataclass
 from suffice.errors import StageFailedError, UsageError
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.rows.chunk.derived_columns import has_value, with_derived

@@ -8,13 +8,12 @@ is summed is a function of the record.
 from __future__ import annotations
 
 import secrets
-from dataclasses import field
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, Self, TypeAlias
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.pipeline.rows.chunk import argument_types as types
 from suffice.pipeline.rows.chunk.argument_types import read_only, writable
 from suffice.pipeline.rows.chunk.encoding import LARGEST_REST, OrderReader, Places, column_reader

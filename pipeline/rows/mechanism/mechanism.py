@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import deque
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.families.shared.beside_sums import totals_of
 from suffice.pipeline.rows.chunk.exact_sums import Table, to_python, wipe, wipe_sums

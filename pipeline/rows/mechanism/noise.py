@@ -8,6 +8,7 @@ imports holds it to that).
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -17,7 +18,6 @@ import opendp.measurements
 import opendp.metrics
 import opendp.mod
 
-from suffice.dataclass import dataclass
 from suffice.pipeline.rows.chunk.exact_sums import wipe
 from suffice.pipeline.terms.declaration.exact_numbers import LARGEST_SCALE
 

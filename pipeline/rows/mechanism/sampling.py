@@ -9,6 +9,7 @@ that `noise` says of its generator holds here: there is no seed, and nothing els
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Self
 
@@ -19,7 +20,6 @@ import opendp.measures
 import opendp.metrics
 import opendp.mod
 
-from suffice.dataclass import dataclass
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.rows.chunk.exact_sums import wipe
 from suffice.pipeline.spec.compiled_statistics import scores_of

@@ -12,9 +12,9 @@ from __future__ import annotations
 import importlib
 import uuid
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from suffice.dataclass import dataclass
 from suffice.errors import ClusterError, StageFailedError
 from suffice.pipeline.cluster import connection
 from suffice.pipeline.cluster.stall_limits import STALL_SECONDS

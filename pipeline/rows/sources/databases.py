@@ -9,13 +9,13 @@ import importlib
 import os
 import re
 from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from functools import partial
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from suffice.dataclass import dataclass
 from suffice.errors import InputNotVerifiedError, MissingExtraError, StageFailedError, UsageError
 from suffice.pipeline.rows.sources.contract import PartSchema, Pin, Split, exact_data
 from suffice.pipeline.rows.sources.window_condition import window_condition

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -10,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from suffice.dataclass import dataclass
 from suffice.pipeline.rows.sources.contract import Split, spec_columns
 from suffice.pipeline.rows.sources.schema_check import type_family
 from suffice.pipeline.spec.plan import measures

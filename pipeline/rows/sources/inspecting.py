@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import Counter
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from suffice.dataclass import dataclass
 from suffice.errors import SchemaError, UsageError
 from suffice.pipeline.rows.sources import SOURCES, csv_files, parquet
 from suffice.pipeline.rows.sources.column_values import as_family, read_texts, stored_family

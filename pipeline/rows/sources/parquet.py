@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import datetime as dt
 import os
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import unquote
@@ -18,7 +19,6 @@ import numpy as np
 import pyarrow as pa
 
 from suffice.arrays import number_array, text_array
-from suffice.dataclass import dataclass
 from suffice.errors import SchemaError, UsageError
 from suffice.pipeline.rows.sources import file_access, parquet_files, window_files
 from suffice.pipeline.rows.sources.checksums import require_listed

@@ -12,12 +12,12 @@ writes the value into its log. Values that Arrow's type cannot hold become nulls
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from suffice.dataclass import dataclass
 from suffice.pipeline.rows.sources.contract import exact_data
 from suffice.pipeline.terms.declaration.table_names import quoted
 

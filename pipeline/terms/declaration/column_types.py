@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import datetime as dt
 import re
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
-from suffice.dataclass import dataclass
 from suffice.pipeline.terms.declaration.date_formats import DateFormat
 from suffice.pipeline.terms.declaration.documents import LEFT_OUT
 from suffice.pipeline.terms.declaration.fields import read_column

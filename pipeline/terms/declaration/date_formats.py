@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import datetime as dt
 import re
+from dataclasses import dataclass
 from functools import cached_property
-
-from suffice.dataclass import dataclass
 
 MONTHS = (
     *("january", "february", "march", "april", "may", "june"),

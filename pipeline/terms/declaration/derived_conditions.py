@@ -8,12 +8,12 @@ from __future__ import annotations
 import datetime as dt
 import re
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
 from pydantic import Field, PlainValidator, ValidationInfo, model_validator
 
-from suffice.dataclass import dataclass
 from suffice.pipeline.terms.declaration.column_types import (
     ANY_FAMILY,
     BOOLEANS,

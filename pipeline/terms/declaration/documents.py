@@ -10,7 +10,7 @@ import functools
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 from fractions import Fraction
@@ -18,7 +18,6 @@ from pathlib import Path
 from types import NoneType
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar
 
-from suffice.dataclass import dataclass
 from suffice.errors import SufficeError
 from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 import re
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -13,7 +14,6 @@ import numpy as np
 import pyarrow as pa
 
 from suffice.arrays import decimal_array, text_array
-from suffice.dataclass import dataclass
 from suffice.pipeline.terms.declaration.domains import Domain, DomainKind, period_end, period_start
 from suffice.pipeline.terms.declaration.exact_numbers import parse_decimal
 from suffice.pipeline.terms.declaration.time_zones import UTC, period_boundaries

@@ -5,12 +5,12 @@ from __future__ import annotations
 import datetime as dt
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from enum import StrEnum
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.pipeline.terms.declaration.wording import counted
 
 MOST_CELLS = 10**7

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
 from functools import partial
@@ -19,7 +20,6 @@ from pydantic import (
     ValidationInfo,
 )
 
-from suffice.dataclass import dataclass
 from suffice.pipeline.terms.declaration.documents import Form
 from suffice.pipeline.terms.declaration.domain_entries import domain_size, parse_domain
 from suffice.pipeline.terms.declaration.domains import MOST_CELLS, Domain, Every, too_many_cells

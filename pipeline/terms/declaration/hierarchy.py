@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from suffice.dataclass import dataclass
 from suffice.errors import UnknownNameError
 from suffice.pipeline.terms.declaration.domain_entries import read_key_table
 from suffice.pipeline.terms.declaration.scalars import read_text

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.errors import UsageError
 
 if TYPE_CHECKING:

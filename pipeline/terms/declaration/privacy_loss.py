@@ -13,11 +13,11 @@ epsilon.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from suffice.dataclass import dataclass
 from suffice.pipeline.terms.declaration.delta import DELTAS, epsilon_at, shown_delta
 from suffice.pipeline.terms.declaration.exact_numbers import (
     MICRO,

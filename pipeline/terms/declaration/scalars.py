@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from pydantic import PlainValidator
 
-from suffice.dataclass import dataclass
 from suffice.pipeline.terms.declaration.domains import Every
 
 if TYPE_CHECKING:

@@ -10,6 +10,7 @@ import datetime as dt
 import importlib
 import re
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -17,7 +18,6 @@ from zoneinfo import TZPATH, ZoneInfo
 
 from pydantic import PlainValidator, ValidationInfo
 
-from suffice.dataclass import dataclass
 from suffice.pipeline.terms.declaration.domains import Every, period_end, period_start
 from suffice.pipeline.terms.declaration.scalars import read_choice, read_text
 from suffice.pipeline.terms.declaration.wording import shown

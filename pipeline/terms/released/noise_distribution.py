@@ -12,13 +12,12 @@ standard deviation is ``discrete_laplace_sd`` of ``statistics.statistic_plan``: 
 from __future__ import annotations
 
 import math
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.errors import UsageError
 
 if TYPE_CHECKING:

@@ -6,11 +6,11 @@ There are no statistics in it.
 from __future__ import annotations
 
 import dataclasses
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.errors import UsageError
 from suffice.pipeline.terms.declaration.wording import counted
 from suffice.pipeline.terms.released.noisy_statistic import wanted_cells

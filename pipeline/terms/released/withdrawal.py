@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
-
-from suffice.dataclass import dataclass
 
 if TYPE_CHECKING:
     from suffice.pipeline.terms.declaration.documents import Hour, ShortId, SignatureState

@@ -30,12 +30,12 @@ and 0 for all other pairs, in which some point stands an odd number of times. Q 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from itertools import combinations, combinations_with_replacement
 from typing import TYPE_CHECKING
 
-from suffice.dataclass import dataclass
 from suffice.pipeline.terms.declaration.documents import Positive, printed
 
 if TYPE_CHECKING:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from suffice.dataclass import dataclass
 from suffice.pipeline.terms.declaration.documents import Positive  # noqa: TC001 - schemas read types
 
 if TYPE_CHECKING:

@@ -10,12 +10,12 @@ A value beyond the outer edges counts as that edge, so that every number has exa
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Self, TypedDict
 
-from suffice.dataclass import dataclass
 from suffice.pipeline.terms.declaration.exact_numbers import format_number
 
 if TYPE_CHECKING:

@@ -9,14 +9,13 @@ share of a sum.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from decimal import Context
 from enum import IntEnum
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import numpy as np
-
-from suffice.dataclass import dataclass
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -9,11 +9,10 @@ has a known cell, and bound by themselves what a unit adds.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Self, TypeAlias
 
 import numpy as np
-
-from suffice.dataclass import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

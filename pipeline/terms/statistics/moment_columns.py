@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import combinations, combinations_with_replacement
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias
 import numpy as np
 from pydantic import model_validator
 
-from suffice.dataclass import dataclass
 from suffice.pipeline.terms.declaration.fields import Bound, Nulls, NullsField, SpecModel
 from suffice.pipeline.terms.statistics import l2_sensitivity
 from suffice.pipeline.terms.statistics.lattice import require_interval

@@ -14,10 +14,10 @@ from its lower bound, in lattice units; the public tables :math:`a_g`, :math:`c_
 from __future__ import annotations
 
 import decimal
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Self
 
-from suffice.dataclass import dataclass
 from suffice.pipeline.terms.declaration.documents import Positive, printed
 from suffice.pipeline.terms.statistics.exponential_draws import LOWEST_SCORE, SCORE_BITS, ExponentialDraws
 from suffice.pipeline.terms.statistics.sensitivity import NeighboringRelation

@@ -10,12 +10,11 @@ says which function is its own.
 from __future__ import annotations
 
 import math
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import StrEnum
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from suffice.dataclass import dataclass
 from suffice.pipeline.terms.statistics import l2_sensitivity
 
 if TYPE_CHECKING:

@@ -6,13 +6,13 @@ same lattice without its bounds: what differs is clipping alone.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from graphlib import TopologicalSorter
 from itertools import combinations_with_replacement
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.pipeline.terms.statistics.lattice import Shape
 
 if TYPE_CHECKING:

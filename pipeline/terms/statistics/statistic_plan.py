@@ -6,11 +6,10 @@ Noisy components are released, or a sample: see ``sample_plan`` and ``drawn_quan
 from __future__ import annotations
 
 import math
-from dataclasses import field
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, TypedDict
 
-from suffice.dataclass import dataclass
 from suffice.pipeline.terms.declaration.documents import (
     Count,
     Family,

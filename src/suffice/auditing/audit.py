@@ -18,12 +18,12 @@ import stat
 import subprocess
 import sys
 import tempfile
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from suffice.auditing.scratch_sources import SCRATCH_POSTGRESQL
-from suffice.dataclass import dataclass
 from suffice.errors import StageFailedError, UsageError
 from suffice.pipeline.spec.contract_fit import check_contract
 from suffice.pipeline.spec.plan import compile_plan

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import datetime as dt
-from dataclasses import field
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.pipeline.rows.sources.contract import spec_columns
 from suffice.pipeline.spec.plan import measures
 from suffice.pipeline.terms.declaration.column_types import (

@@ -16,6 +16,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from contextlib import closing
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +28,6 @@ from suffice.auditing.audit import Flaw, Level
 from suffice.auditing.running import added_to
 from suffice.auditing.scratch_sources import rows_as_stored
 from suffice.auditing.second_reading import allowed
-from suffice.dataclass import dataclass
 from suffice.errors import SufficeError
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.rows.chunk.exact_sums import ExactTotals, Table, combine, zeros

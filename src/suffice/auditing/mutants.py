@@ -10,6 +10,7 @@ import contextlib
 import dataclasses
 import math
 import secrets
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +21,6 @@ from suffice.auditing import wrong_scales
 from suffice.auditing.hostile_rows import MOST_ROWS
 from suffice.auditing.running import patched
 from suffice.auditing.wrong_scales import has_noise, has_several
-from suffice.dataclass import dataclass
 from suffice.errors import StageFailedError
 from suffice.pipeline.rows.chunk.exact_sums import ExactTotals, normalise
 from suffice.pipeline.rows.chunk.partition import chunk_job

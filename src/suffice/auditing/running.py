@@ -15,7 +15,7 @@ import re
 import shutil
 import warnings
 from contextlib import ExitStack, closing
-from dataclasses import field
+from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,7 +24,6 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from suffice.auditing.scratch_sources import write_source
-from suffice.dataclass import dataclass
 from suffice.errors import ReleaseMissingError, SufficeError
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.families.shared.beside_sums import totals_of

@@ -11,11 +11,11 @@ import math
 import re
 import unicodedata
 from collections import Counter
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
-from suffice.dataclass import dataclass
 from suffice.pipeline.terms.declaration.derived_columns import (
     Arithmetic,
     Constant,

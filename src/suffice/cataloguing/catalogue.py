@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import os
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,7 +20,6 @@ from suffice.cataloguing.publications import (
     read_publications,
 )
 from suffice.cataloguing.releases import ReleasePages
-from suffice.dataclass import dataclass
 from suffice.errors import SufficeError, UsageError
 from suffice.pages import site_pages
 from suffice.pages.budget import budgets_of, read_charges

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
-from suffice.dataclass import dataclass
 from suffice.errors import SufficeError
 from suffice.pages.drawing import fitted
 from suffice.pages.publication_page import is_inert, publication_page, published_tables

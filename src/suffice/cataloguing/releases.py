@@ -11,12 +11,12 @@ import hashlib
 import json
 import os
 from collections import defaultdict
+from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from suffice.data_files.source import ESTIMATES, Provenance, ReleaseSource, sample_source
 from suffice.data_files.tables import csv_bytes, csv_metadata, table_of
-from suffice.dataclass import dataclass
 from suffice.errors import ReleaseCorruptError, SufficeError
 from suffice.pages.pools_beside import pools_beside
 from suffice.pages.release_page import Banner, Link, release_page

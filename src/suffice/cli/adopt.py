@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict, cast
 
@@ -12,7 +12,6 @@ import typer
 from suffice.cli import options, output
 from suffice.cli.answers import IntervalKind, Summaries  # noqa: TC001 - schemas are made of them
 from suffice.cli.output import say
-from suffice.dataclass import dataclass
 from suffice.errors import ReleaseCorruptError, UsageError
 from suffice.pipeline.ask.inference.posterior_terms import TERMS
 from suffice.pipeline.terms.declaration.documents import Count, CountOrNone, Rows, document

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, NotRequired, TypeAlias, TypedDict, cast
 
 from suffice.cli.output import model_source
-from suffice.dataclass import dataclass
 from suffice.pipeline.ask.posterior.notes import conflict_lines, plug_in_lines
 from suffice.pipeline.terms.declaration.documents import Count, CountOrNone, Measured, Rows, one_of
 

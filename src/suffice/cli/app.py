@@ -324,9 +324,8 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     chosen, log = settings.CHOSEN.set(None), records.CURRENT.set(None)
     collected_at = gc.get_threshold()
     gc.set_threshold(GARBAGE)
-    ends = (
-        arguments is None
-    )  # else the process is a program's, whose files may be closed by what is collected
+    # Else the process is a program's, whose files may be closed by what is collected.
+    ends = arguments is None
     if ends:
         atexit.unregister(leave_garbage)
         atexit.register(leave_garbage)
@@ -342,8 +341,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
             records.write("ended", exit_status=status if isinstance(status, int) else 0)
         sys.exit(status)
     finally:
-        if not ends:  # 700 again would at once collect what is left to the operating system
-            gc.set_threshold(*collected_at)
+        gc.set_threshold(*collected_at)
         records.CURRENT.reset(log)
         settings.CHOSEN.reset(chosen)  # of this command alone, where a program runs several
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, TypedDict
 
 import typer
@@ -20,7 +21,6 @@ from suffice.cli.column_quantiles import (
 from suffice.cli.files import OverwriteOption, new_file
 from suffice.cli.output import in_line, say
 from suffice.cli.pooled import AskedPooling, check_pooled, ways_to_pool, with_pooling
-from suffice.dataclass import dataclass
 from suffice.errors import ConflictWarning, UsageError
 from suffice.pipeline.ask.inference.posterior_terms import TERMS
 from suffice.pipeline.ask.posterior.notes import conflict_lines, default_lines, model_lines

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -13,7 +14,6 @@ from suffice.cli.answers import INTERVAL
 from suffice.cli.files import OverwriteOption  # noqa: TC001 - Typer reads it
 from suffice.cli.output import in_line, say
 from suffice.data_files.tables import columns_of
-from suffice.dataclass import dataclass
 from suffice.errors import ConflictWarning, UsageError
 from suffice.pipeline.terms.declaration.documents import Count, CountOrNone, Measured, Rows, document, printed
 

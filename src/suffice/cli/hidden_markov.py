@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path  # noqa: TC003 - Typer reads it
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,7 +12,6 @@ from suffice.cli import messages, options, output
 from suffice.cli.files import OverwriteOption, check_file, new_file
 from suffice.cli.output import in_line, say
 from suffice.cli.publication_output import PublishToOption, publish_model
-from suffice.dataclass import dataclass
 from suffice.errors import UsageError
 from suffice.pipeline.terms.declaration.documents import CountOrNone, document, printed
 from suffice.pipeline.terms.declaration.wording import counted

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 
@@ -11,7 +12,6 @@ import typer
 from suffice.cli import messages, options, output
 from suffice.cli.files import check_file, write_new
 from suffice.cli.output import say, shows_output
-from suffice.dataclass import dataclass
 from suffice.errors import SchemaError, UsageError
 from suffice.pipeline.terms.declaration.documents import Count, CountOrNone, document, printed
 from suffice.pipeline.terms.declaration.wording import counted

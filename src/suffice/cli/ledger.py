@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path  # noqa: TC003 - Typer reads it
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,7 +11,6 @@ import typer
 from suffice.cli import messages, migration, output, trust
 from suffice.cli.options import DEFAULT_LEDGER, JsonOption, LedgerOption, WitnessOption
 from suffice.cli.output import say
-from suffice.dataclass import dataclass
 from suffice.errors import LedgerError, UsageError
 from suffice.pipeline.terms.declaration.documents import document, printed
 from suffice.pipeline.terms.declaration.wording import counted

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from suffice.cli import output
 from suffice.cli.output import say
-from suffice.dataclass import dataclass
 from suffice.pipeline.spec.windows_and_amendments import edition
 from suffice.pipeline.terms.declaration.documents import CountOrNone, Exact, document, printed
 from suffice.pipeline.terms.declaration.loss_in_words import with_epsilons

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from suffice.cli import output
 from suffice.cli.options import DEFAULT_LEDGER, JsonOption, LedgerOption
 from suffice.cli.output import say
-from suffice.dataclass import dataclass
 from suffice.pipeline.terms.declaration.documents import document
 
 

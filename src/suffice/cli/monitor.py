@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from dataclasses import dataclass
 from pathlib import Path  # noqa: TC003 - Typer reads it
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,7 +12,6 @@ import typer
 from suffice.cli import options, output
 from suffice.cli.files import check_local
 from suffice.cli.output import in_line, say
-from suffice.dataclass import dataclass
 from suffice.errors import UsageError
 from suffice.pipeline.terms.declaration.documents import document
 from suffice.profile.settings import settings

@@ -12,6 +12,7 @@ import sys
 import time
 import warnings
 from contextvars import ContextVar
+from dataclasses import dataclass
 from threading import Thread
 from typing import TYPE_CHECKING, Any
 from weakref import ref
@@ -25,7 +26,6 @@ from suffice.data_files.tables import (
     parquet_bytes,
     table_of,
 )
-from suffice.dataclass import dataclass
 from suffice.errors import SufficeWarning, UsageError
 from suffice.monitoring import records
 from suffice.pipeline.ask.posterior import notes

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -12,7 +13,6 @@ from suffice.cli import output
 from suffice.cli.division import AskedDivision, check_division, print_division, with_division
 from suffice.cli.options import JsonOption, SpecArgument, check_simulation
 from suffice.cli.output import say
-from suffice.dataclass import dataclass
 from suffice.errors import AccountMissingError, LedgerError, MissingExtraError, SufficeWarning, UsageError
 from suffice.pipeline.terms.declaration.delta import shown_epsilons
 from suffice.pipeline.terms.declaration.documents import Count, CountOrNone, Sha256, document, printed

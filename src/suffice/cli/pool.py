@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -19,7 +20,6 @@ from suffice.cli.column_quantiles import (
 )
 from suffice.cli.files import OverwriteOption, new_file
 from suffice.cli.output import say
-from suffice.dataclass import dataclass
 from suffice.pipeline.ask.posterior.notes import default_lines
 from suffice.pipeline.terms.declaration.documents import document, printed
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 from suffice.cli import output
 from suffice.cli.output import say
-from suffice.dataclass import dataclass
 from suffice.pipeline.terms.declaration.documents import Rows, document, printed
 
 if TYPE_CHECKING:

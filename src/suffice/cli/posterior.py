@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from dataclasses import dataclass
 from pathlib import Path  # noqa: TC003 - Typer reads it
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
@@ -24,7 +25,6 @@ from suffice.cli.pooled import (
     series_asked,
     with_pooling,
 )
-from suffice.dataclass import dataclass
 from suffice.errors import AdoptedReleaseError, UsageError
 from suffice.pipeline.ask.posterior.notes import default_lines, draws_text, plug_in_lines
 from suffice.pipeline.terms.declaration.documents import Measured, Rows, document, printed

@@ -5,6 +5,7 @@ The rows come from a CSV or Parquet file; they are never released.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypedDict
@@ -15,7 +16,6 @@ from suffice.cli import options, output
 from suffice.cli.answers import FOOT, HEAD, MODEL, OF_A_MODEL, Answer, ModelAnswer, answer_terms
 from suffice.cli.files import OverwriteOption  # noqa: TC001 - Typer reads it
 from suffice.cli.output import say
-from suffice.dataclass import dataclass
 from suffice.errors import UsageError
 from suffice.pipeline.terms.declaration.documents import Count, Measured, Rows, document, printed
 from suffice.pipeline.terms.declaration.wording import counted

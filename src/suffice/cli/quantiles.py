@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -18,7 +19,6 @@ from suffice.cli.column_quantiles import (
 )
 from suffice.cli.files import OverwriteOption, check_file, new_file
 from suffice.cli.output import say
-from suffice.dataclass import dataclass
 from suffice.errors import UsageError
 from suffice.pipeline.terms.declaration.documents import document, printed
 from suffice.pipeline.terms.declaration.exact_numbers import format_number

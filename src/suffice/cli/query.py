@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -13,7 +14,6 @@ from suffice.cli.files import OverwriteOption  # noqa: TC001 - Typer reads it
 from suffice.cli.output import in_line, say
 from suffice.cli.publication_output import PublishToOption, publish_model
 from suffice.data_files.tables import columns_of
-from suffice.dataclass import dataclass
 from suffice.pipeline.terms.declaration.documents import Measured, Rows, document, printed
 
 if TYPE_CHECKING:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict
 
@@ -10,7 +11,6 @@ import typer
 
 from suffice.cli import adopt, messages, options, output, windows
 from suffice.cli.output import in_line, note_withdrawn, say
-from suffice.dataclass import dataclass
 from suffice.errors import AdoptedReleaseError, StorageError
 from suffice.monitoring.records import counting_refusals
 from suffice.pipeline.terms.declaration.documents import document, printed

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path  # noqa: TC003 - Typer reads it
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,7 +12,6 @@ from suffice.cli import options, output
 from suffice.cli.field import check_sds
 from suffice.cli.files import OverwriteOption  # noqa: TC001 - Typer reads it
 from suffice.cli.output import in_line, say
-from suffice.dataclass import dataclass
 from suffice.errors import UsageError
 from suffice.pipeline.terms.declaration.documents import Count, CountOrNone, document, printed
 

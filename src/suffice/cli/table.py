@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import shlex
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 
 import typer
@@ -20,7 +21,6 @@ from suffice.cli.pooled import (
     with_pooling,
 )
 from suffice.cli.pooled_table import print_beside_alone
-from suffice.dataclass import dataclass
 from suffice.errors import AdoptedReleaseError, UsageError
 from suffice.pipeline.terms.declaration.documents import Count, Exact, Rows, document, printed
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 import typer
@@ -13,7 +14,6 @@ from suffice.cli.files import OverwriteOption, check_file, new_file
 from suffice.cli.output import say
 from suffice.cli.publication_output import PublishToOption, publish_model
 from suffice.data_files.tables import columns_of
-from suffice.dataclass import dataclass
 from suffice.errors import UsageError
 from suffice.pipeline.terms.declaration.documents import Measured, Rows, document, printed
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -11,7 +12,6 @@ from suffice.cli import options, output
 from suffice.cli.answers import INTERVAL
 from suffice.cli.files import OverwriteOption  # noqa: TC001 - Typer reads it
 from suffice.cli.output import in_line, say
-from suffice.dataclass import dataclass
 from suffice.errors import UnknownNameError, UsageError
 from suffice.pipeline.terms.declaration.documents import Count, Measured, Rows, document, printed
 from suffice.pipeline.terms.declaration.wording import wrapped

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from pathlib import Path  # noqa: TC003 - Typer reads it
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, TypedDict
 
@@ -11,7 +12,6 @@ import typer
 from suffice.cli import adopt, options, output
 from suffice.cli.files import check_file, write_new
 from suffice.cli.output import in_line, note_resting, say, say_line
-from suffice.dataclass import dataclass
 from suffice.errors import LedgerCorruptError, LedgerError, StorageError, UsageError
 from suffice.monitoring.records import note_audit
 from suffice.pipeline.terms.declaration.documents import (

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import importlib.util
 import json
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
-from suffice.dataclass import dataclass
 from suffice.errors import MissingExtraError
 from suffice.pipeline.ask.posterior.arviz import method_text
 from suffice.pipeline.ask.publication.manifest_digest import manifest_sha256

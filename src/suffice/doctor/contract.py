@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Self
 
-from suffice.dataclass import dataclass
 from suffice.errors import bounded_message
 from suffice.pipeline.terms.declaration.documents import printed
 from suffice.pipeline.terms.declaration.wording import escaped

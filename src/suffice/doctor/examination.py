@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from suffice.dataclass import dataclass
 from suffice.doctor.configuration import examine_configuration
 from suffice.doctor.contract import Finding, State, problem
 from suffice.doctor.host import examine_entropy, examine_pins, examine_versions

@@ -18,12 +18,12 @@ import os
 import secrets
 import sys
 from contextvars import ContextVar
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from suffice import errors
-from suffice.dataclass import dataclass
 from suffice.pipeline.terms.declaration.documents import Hour, counts_by, printed
 from suffice.pipeline.terms.declaration.wording import escaped
 from suffice.profile.settings import log_format

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from suffice.dataclass import dataclass
 from suffice.errors import SpecError, SufficeError, UsageError
 from suffice.monitoring.records import Counted, read_counts
 from suffice.pipeline.spec.spec import load_spec

@@ -5,11 +5,10 @@ from __future__ import annotations
 import dataclasses
 import datetime as dt
 from collections import defaultdict
-from dataclasses import field
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from suffice.dataclass import dataclass
 from suffice.errors import LedgerCorruptError, UsageError
 from suffice.pages.drawing import steps
 from suffice.pipeline.spec.person import loss_of, windows_in_a_year

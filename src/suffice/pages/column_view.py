@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from suffice.dataclass import dataclass
 from suffice.pages.column_figures import column_figure
 from suffice.pages.drawing import DrawnInterval
 from suffice.pipeline.ask.posterior.shown_columns import MOST_CELLS, SHOWN, cell_names

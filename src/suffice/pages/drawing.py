@@ -12,9 +12,9 @@ from __future__ import annotations
 import itertools
 import math
 import unicodedata
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from suffice.dataclass import dataclass
 from suffice.pages.rendering import escape, markup, visible
 from suffice.pipeline.terms.released.table import number_beside
 

@@ -8,10 +8,9 @@ Rows may be of a file that others wrote: numbers are looked at, texts are cut be
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from suffice.dataclass import dataclass
 from suffice.pages.drawing import DrawnInterval, Scale, common_scale, interval_text, row_axis
 from suffice.pages.rendering import markup
 from suffice.pipeline.ask.borrowing.pool import MEANS

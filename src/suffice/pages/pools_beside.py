@@ -6,9 +6,9 @@ Files are of a store that others write to: rows and numbers are looked at, and w
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from suffice.dataclass import dataclass
 from suffice.errors import SufficeError
 from suffice.pages.publication_page import LARGEST_PARQUET, MOST_PAIRED, cut, rows_of
 from suffice.pipeline.ask.borrowing.side_by_side import ALONE

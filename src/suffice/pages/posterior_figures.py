@@ -8,11 +8,11 @@ it looks, in light, in dark and on paper. Labels are hostile text, and escaped h
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.pages import drawing
 from suffice.pages.column_figures import column_figure
 from suffice.pipeline.ask.posterior.curves import (

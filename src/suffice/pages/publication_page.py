@@ -6,12 +6,11 @@ import html
 import json
 import math
 import re
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from suffice.data_files.first_rows import MOST_COLUMNS, first_rows, stated_source
 from suffice.data_files.tables import METADATA_SUFFIX
-from suffice.dataclass import dataclass
 from suffice.errors import PublicationCorruptError
 from suffice.pages.drawing import DrawnInterval, common_scale, fitted, interval_text, row, row_axis
 from suffice.pages.pooled_forest import PairedForest, cell_names, forests_of_parameters

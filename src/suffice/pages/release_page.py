@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import hashlib
 import shlex
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from suffice.dataclass import dataclass
 from suffice.pages.bibliography import bibtex
 from suffice.pages.card import noise_of
 from suffice.pages.drawing import number

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import shlex
 import uuid
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from xml.sax.saxutils import escape, quoteattr
 
-from suffice.dataclass import dataclass
 from suffice.pages.drawing import DrawnInterval
 from suffice.pages.price import kept_together
 from suffice.pages.release_page import Link, Site, table_rows

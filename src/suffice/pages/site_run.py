@@ -10,11 +10,10 @@ import json
 import os
 import re
 import secrets
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from suffice.dataclass import dataclass
 from suffice.errors import SignatureError, UsageError
 from suffice.pages.rendering import design_fingerprint
 

@@ -6,13 +6,12 @@ A picture is small panels along an ordered group, a forest, or a band of ranked 
 from __future__ import annotations
 
 import math
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.errors import SufficeError
 from suffice.pages.column_view import ENTRIES, MOST_COLUMNS, QUANTILE, READING, column_view
 from suffice.pages.drawing import (

@@ -5,9 +5,9 @@ from __future__ import annotations
 import itertools
 import math
 import shlex
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from suffice.dataclass import dataclass
 from suffice.errors import SufficeError
 from suffice.pages.drawing import DrawnInterval, Scale, number, row, row_axis
 from suffice.pipeline.terms.declaration.hierarchy import level_name

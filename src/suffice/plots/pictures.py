@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import tempfile
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from suffice.dataclass import dataclass
 from suffice.pipeline.terms.declaration.wording import not_a_name
 from suffice.plots.posteriors import plot_posterior
 from suffice.plots.style import check_plot, footer_of_posterior

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.plots.style import POSTERIOR, QUIET, TEXT, only_across, shortened_label
 
 if TYPE_CHECKING:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import itertools
 import math
 import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.errors import UsageError
 from suffice.pipeline.spec.about import NOTHING
 from suffice.pipeline.terms.released.noise_distribution import noise_half_width

@@ -12,10 +12,10 @@ import re
 import stat
 import sys
 from contextvars import ContextVar
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from suffice.dataclass import dataclass
 from suffice.errors import PinnedError, ProfileError, UsageError
 from suffice.pipeline.cluster.addresses import client_address
 from suffice.pipeline.cluster.stall_limits import LONGEST_STALL, STALL_SECONDS

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import os
 import re
+from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from suffice.dataclass import dataclass
 from suffice.storage.objects.address import read_address
 
 LOG = "SUFFICE_LOG"

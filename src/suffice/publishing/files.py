@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -16,7 +17,6 @@ from suffice.data_files.source import (
     write_netcdf,
 )
 from suffice.data_files.tables import columns_of, csv_bytes, csv_metadata, json_bytes, parquet_bytes, table_of
-from suffice.dataclass import dataclass
 from suffice.pipeline.ask.posterior.arviz import method_text
 from suffice.pipeline.ask.publication.request import mass_of, model_text, pooled_text
 

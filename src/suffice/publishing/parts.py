@@ -9,12 +9,11 @@ from __future__ import annotations
 import dataclasses
 import importlib.metadata
 import json
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from suffice.data_files.source import DRAWS, SUMMARIES, Provenance, ReleaseSource
 from suffice.data_files.tables import SOURCE, parquet_bytes, parquet_metadata, table_of
-from suffice.dataclass import dataclass
 from suffice.errors import ClusterError, UsageError
 from suffice.pipeline.ask.batches.part_answer import (
     PartTerms,

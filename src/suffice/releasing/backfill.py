@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 from collections import defaultdict
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 from suffice import errors
-from suffice.dataclass import dataclass
 from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.spec.spec import AnySpec, Spec, load_spec, require_source
 from suffice.pipeline.spec.windows_and_amendments import (

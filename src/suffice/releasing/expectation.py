@@ -8,9 +8,9 @@ window that was stopped is counted again under ``--new-attempt``, as the count's
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from suffice.dataclass import dataclass
 from suffice.errors import ExpectationNotMetError, ReleaseMissingError
 from suffice.pipeline.spec.expected import STATISTIC, ExpectPlan, expect_spec, noisy_count
 from suffice.pipeline.spec.plan import compile_plan

@@ -6,12 +6,11 @@ The source is never opened: whether a window has rows is private, and a monitor 
 from __future__ import annotations
 
 import os
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, TypedDict
 
-from suffice.dataclass import dataclass
 from suffice.errors import SpecError
 from suffice.pipeline.spec.spec import AnySpec, Spec, load_spec
 from suffice.pipeline.spec.windows_and_amendments import (

@@ -12,12 +12,11 @@ import os
 import secrets
 import time
 import warnings
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from suffice.dataclass import dataclass
 from suffice.errors import StageFailedError, SufficeError, SufficeWarning
 from suffice.pipeline.spec.contract_fit import check_contract
 from suffice.pipeline.spec.plan import compile_plan

@@ -10,10 +10,10 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from suffice.dataclass import dataclass
 from suffice.errors import DataChangedError, SufficeWarning, UsageError
 from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.spec.spec import AnySpec, Spec, load_spec, require_source

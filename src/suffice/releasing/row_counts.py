@@ -9,12 +9,12 @@ from __future__ import annotations
 import math
 import statistics
 from contextlib import suppress
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.errors import SufficeError
 from suffice.storage.releases.release_store import open_release
 

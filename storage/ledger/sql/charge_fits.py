@@ -7,13 +7,13 @@ that its changes wait in one order.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from sqlalchemy import insert, select, update
 
-from suffice.dataclass import dataclass
 from suffice.errors import BudgetExceededError, WrongStoreError
 from suffice.pipeline.terms.declaration.exact_numbers import format_number
 from suffice.storage.ledger import amounts

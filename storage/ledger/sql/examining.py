@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import json
 import secrets
+from dataclasses import dataclass
 from functools import cache
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import create_engine, func, insert, inspect, select, text, update
 
-from suffice.dataclass import dataclass
 from suffice.errors import LedgerError
 from suffice.pipeline.terms.declaration.wording import counted
 from suffice.storage.ledger.chain import (

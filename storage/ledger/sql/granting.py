@@ -6,11 +6,11 @@ Callers hold the account's row locked, so that an account and its windows change
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import select, text, update
 
-from suffice.dataclass import dataclass
 from suffice.errors import BudgetExceededError, GuaranteeError, UsageError
 from suffice.pipeline.terms.declaration.exact_numbers import format_number
 from suffice.pipeline.terms.declaration.row_rules import in_words

@@ -25,13 +25,13 @@ import struct
 import tempfile
 import time
 from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sqlalchemy import QueuePool, StaticPool, create_engine, event
 
-from suffice.dataclass import dataclass
 from suffice.errors import LedgerError, LedgerMissingError
 from suffice.storage.ledger.amounts import no_ledger
 from suffice.storage.ledger.sql.examining import has_ledger, make_ledger

@@ -10,12 +10,12 @@ from __future__ import annotations
 import secrets
 import time
 from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from sqlalchemy import func, select
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
-from suffice.dataclass import dataclass
 from suffice.errors import CommitUnknownError, LedgerCorruptError, LedgerError, SufficeError
 from suffice.storage.ledger.sql import tables
 from suffice.storage.ledger.sql.rows import appended_entry, forget_entry, read_head

@@ -17,11 +17,11 @@ n_cells, n_bins); b: ``scale``, (n_releases, n_bins).
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.pipeline.math.engines.histogram.emission import Pieces, log_emission
 
 if TYPE_CHECKING:

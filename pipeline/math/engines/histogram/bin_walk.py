@@ -34,12 +34,11 @@ Rabiner. A tutorial on hidden Markov models. Proc. IEEE 77, 1989.
 from __future__ import annotations
 
 import itertools
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-
-from suffice.dataclass import dataclass
 
 if TYPE_CHECKING:
     from suffice.typing import Floats

@@ -35,12 +35,11 @@ Gastwirth. The estimation of the Lorenz curve and Gini index. Rev. Econ. Stat. 5
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.errors import UsageError
 from suffice.pipeline.math.distributions.composite import blocks_of
 from suffice.pipeline.math.engines.histogram.histogram_posterior import HistogramPosterior

@@ -22,11 +22,11 @@ w: ``weight``, (size, n_cells).
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.pipeline.math.engines.histogram.walk_shares import walk_shares
 
 if TYPE_CHECKING:

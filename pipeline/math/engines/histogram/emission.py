@@ -37,12 +37,12 @@ DLMF 8.4.10. Ghosh, Roughgarden, Sundararajan. Universally utility-maximizing pr
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.pipeline.math.distributions.laplace_sums import log_mass_of_sum
 
 if TYPE_CHECKING:

@@ -25,12 +25,11 @@ Symbols: :math:`\mu`: ``means``, (draws, n_cells, n_bins); k: ``counts``, likewi
 
 from __future__ import annotations
 
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.errors import UsageError
 from suffice.pipeline.math.distributions.composite import Draws
 from suffice.pipeline.math.engines.histogram import bin_walk

@@ -47,12 +47,11 @@ w         ``weight``        noise, prior of N and area              (n_deviation
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.pipeline.math.engines.mean_variance.distribution import PANELS
 from suffice.pipeline.math.engines.mean_variance.slices import (
     ClippedRecords,

@@ -35,13 +35,12 @@ a, b   ``concentration``, of a component                     (n_components,)  no
 from __future__ import annotations
 
 import math
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.errors import PriorError
 from suffice.pipeline.math.distributions.distribution import Line
 from suffice.pipeline.math.distributions.normal_inverse_gamma import NormalInverseGamma

@@ -43,11 +43,11 @@ n, t, q  ``n``, ``total``,  rows, sum and sum of squares       scalars          
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.pipeline.math.engines.mean_variance.distribution import (
     PANELS,
     POINTS,

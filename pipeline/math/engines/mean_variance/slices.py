@@ -41,13 +41,12 @@ E t     ``records.mean``  mean of a clipped record              (n,)            
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.pipeline.math.engines.mean_variance.distribution import highest
 
 if TYPE_CHECKING:

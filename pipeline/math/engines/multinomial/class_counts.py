@@ -41,12 +41,11 @@ b       ``scales``                 of the noise of a release      (n_releases,) 
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.errors import PriorError
 from suffice.pipeline.math.distributions.dirichlet import project_simplex, sample_blocks
 from suffice.pipeline.math.engines.multinomial import convolution

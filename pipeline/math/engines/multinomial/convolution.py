@@ -39,13 +39,12 @@ r        ``reference``      about E p_k                           (n_cells,)    
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.errors import PriorError
 from suffice.pipeline.math.engines.multinomial import noisy_counts
 from suffice.pipeline.math.priors.record_count import Reciprocal

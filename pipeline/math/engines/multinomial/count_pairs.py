@@ -38,11 +38,11 @@ A row is a category of a cell, cell by cell.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.errors import PriorError
 from suffice.pipeline.math.engines.multinomial import noisy_counts
 from suffice.pipeline.math.engines.multinomial.convolution import (

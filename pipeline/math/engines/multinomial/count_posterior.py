@@ -43,11 +43,11 @@ A       ``total``           their sum                      scalar               
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.errors import PriorError
 from suffice.pipeline.math.distributions import dirichlet
 from suffice.pipeline.math.distributions.composite import Probabilities

@@ -42,11 +42,11 @@ A        ``total``      number of categories                   scalar           
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.pipeline.math.priors.record_count import Reciprocal, Uniform
 
 if TYPE_CHECKING:

@@ -35,12 +35,11 @@ F       ``below``      distribution function                          (n_rows, n
 from __future__ import annotations
 
 import functools
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.pipeline.math.distributions.distribution import log_height
 
 if TYPE_CHECKING:

@@ -30,12 +30,11 @@ eps     ``error``      error of a distribution function     (n_cells, n_categori
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.errors import PriorError
 from suffice.pipeline.math.distributions.distribution import Line
 from suffice.pipeline.math.engines.multinomial import noisy_counts

@@ -47,12 +47,11 @@ theta        ``tilt``                tilt of the rows                 (n_rows,) 
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.errors import PriorError, UsageError
 from suffice.pipeline.math.priors.record_count import Fixed, NPrior, Reciprocal
 from suffice.pipeline.terms.released.noise_distribution import log_laplace

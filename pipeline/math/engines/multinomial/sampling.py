@@ -36,11 +36,11 @@ N       ``total``          sum of the free counts             (n_slots,)        
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.pipeline.math.engines.multinomial.convolution import RELIABLE, CountSums
 from suffice.pipeline.math.engines.multinomial.noisy_counts import log_factor_of_n, take_rows
 from suffice.pipeline.math.priors.record_count import Fixed

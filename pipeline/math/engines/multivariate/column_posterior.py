@@ -26,12 +26,11 @@ map from moments to components. Sums add up as
 from __future__ import annotations
 
 import hashlib
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.errors import PriorError
 from suffice.pipeline.math.distributions.normal_inverse_wishart import estimate
 from suffice.pipeline.math.engines.cone.latent_noise import SHARE

@@ -7,11 +7,11 @@ else. A chain amplifies rounding: draws are others than those of arrays, of the 
 from __future__ import annotations
 
 import importlib
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.pipeline.math.distributions.many_cells import MOMENT_DENSITY
 from suffice.pipeline.math.engines.cone.latent_noise import SHARE
 from suffice.pipeline.math.engines.multivariate.exact_moments import (

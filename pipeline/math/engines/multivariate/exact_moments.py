@@ -35,12 +35,11 @@ from __future__ import annotations
 
 import hashlib
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self, TypeAlias
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.pipeline.math.distributions import spread_deviations, spread_scales
 from suffice.pipeline.math.distributions.composite import ConjugateMixture
 from suffice.pipeline.math.distributions.normal_inverse_gamma import (

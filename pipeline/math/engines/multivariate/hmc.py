@@ -37,12 +37,10 @@ Gelman, Carlin, Stern, Dunson, Vehtari, Rubin. Bayesian Data Analysis, third edi
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol, Self
 
 import numpy as np
-
-from suffice.dataclass import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable

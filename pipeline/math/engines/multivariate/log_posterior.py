@@ -38,13 +38,12 @@ y / b    ``scaled.values``    released components                   (n_cells, n)
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Self, TypeAlias
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.pipeline.math.engines.multivariate.evidence import (
     Gradient,
     MomentState,

@@ -15,12 +15,11 @@ cells apart, by how much the last two terms vary over noise that is drawn.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.pipeline.math.engines.cone.latent_noise import SHARE
 from suffice.pipeline.math.engines.multivariate.evidence import (
     Gradient,

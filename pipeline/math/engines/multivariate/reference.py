@@ -44,11 +44,11 @@ Statistics 42(1), 1971.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.pipeline.math.distributions import spread_deviations, spread_scales
 from suffice.pipeline.math.distributions.spread_scales import CONCENTRATION, RANGE
 

@@ -5,12 +5,11 @@ It is (1) of ``column_posterior``, where (3) stands too.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.pipeline.math.engines.multivariate.evidence import (
     MomentState,
     RegressionEvidence,

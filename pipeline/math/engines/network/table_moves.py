@@ -11,12 +11,11 @@ invariant, without error.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from itertools import combinations, product
 from typing import TYPE_CHECKING
 
 import numpy as np
-
-from suffice.dataclass import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

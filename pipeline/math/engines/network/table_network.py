@@ -30,12 +30,11 @@ In the code, n is ``counts`` (n_entries, b), z ``observed``, 1 / b ``rate``, s `
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import numpy as np
-
-from suffice.dataclass import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -29,13 +29,12 @@ from __future__ import annotations
 
 import hashlib
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import cycle
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.pipeline.math.distributions.composite import states_in_turn
 from suffice.pipeline.math.distributions.dirichlet import block_starts, block_totals, sample_blocks
 from suffice.pipeline.math.engines.multivariate.hmc import effective_draws, split_r_hat

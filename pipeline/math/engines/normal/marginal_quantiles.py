@@ -29,12 +29,11 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self, TypeAlias
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.pipeline.math.distributions.merged import find_quantile
 from suffice.pipeline.math.distributions.normal import log_student
 from suffice.pipeline.math.distributions.smoothing import GRID, least_share

@@ -24,13 +24,12 @@ docs/decisions/0014-latent-moments-exactly.md and docs/decisions/0150-nested-rul
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.pipeline.math.distributions.many_cells import MOMENT_NODES
 from suffice.pipeline.math.distributions.normal_inverse_gamma import NormalInverseGammaDistribution
 from suffice.pipeline.math.engines.normal.covering import SHARE, cover

@@ -42,13 +42,12 @@ R / N     ``ratio``          residual scale over N              (n_points,)     
 from __future__ import annotations
 
 import itertools
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from scipy.special import gammaln
 
-from suffice.dataclass import dataclass
 from suffice.errors import PriorError
 from suffice.pipeline.math.engines.multinomial.noisy_counts import log_rising, stirling_tail
 

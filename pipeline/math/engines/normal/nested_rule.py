@@ -34,11 +34,11 @@ from __future__ import annotations
 
 import functools
 import importlib
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.pipeline.math.distributions.many_cells import MOMENT_NODES, is_compiled, on_threads
 from suffice.pipeline.math.engines.normal.marginal_quantiles import MarginalMixture
 from suffice.pipeline.math.priors.record_count import Fixed, Reciprocal

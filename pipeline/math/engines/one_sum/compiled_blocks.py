@@ -13,12 +13,11 @@ from __future__ import annotations
 import functools
 import importlib
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.pipeline.math.distributions import adaptive_blocks, rule_sizes
 from suffice.pipeline.math.distributions.adaptive_blocks import Blocks, nodes_of
 from suffice.pipeline.math.distributions.compiled_mixtures import linear_update

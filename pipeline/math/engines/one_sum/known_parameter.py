@@ -34,11 +34,11 @@ Loader. Fast and accurate computation of binomial probabilities. 2000.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.errors import PriorError
 from suffice.pipeline.math.distributions.distribution import log_height
 from suffice.pipeline.math.engines.one_sum.noisy_sum import (

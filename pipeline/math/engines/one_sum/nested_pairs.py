@@ -18,11 +18,11 @@ from __future__ import annotations
 
 import importlib
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.pipeline.math.distributions.compiled_mixtures import linear_update
 from suffice.pipeline.math.distributions.many_cells import PAIRS, is_compiled, on_threads
 from suffice.pipeline.math.distributions.merged import Components

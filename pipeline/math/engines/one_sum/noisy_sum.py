@@ -36,13 +36,12 @@ R         ``coefficients``      range of T                       (n_sums, 2)    
 from __future__ import annotations
 
 import functools
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, ClassVar, Protocol, Self
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.pipeline.math.distributions.adaptive_blocks import NATS
 from suffice.pipeline.math.engines.multinomial.noisy_counts import log_rising
 from suffice.pipeline.terms.released.noise_distribution import log_laplace

@@ -19,12 +19,11 @@ Draws rest on no quadrature; see ``tiles``.
 from __future__ import annotations
 
 import functools
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self, TypeAlias, cast
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.pipeline.math.distributions.compiled_mixtures import compiled_quantiles
 from suffice.pipeline.math.distributions.distribution import widened
 from suffice.pipeline.math.distributions.intervals import moments_between

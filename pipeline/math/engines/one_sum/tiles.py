@@ -19,11 +19,11 @@ exact, but for tiles e^-18 below the highest: the chance that a draw falls in an
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.pipeline.math.distributions.adaptive_blocks import divide
 from suffice.pipeline.math.distributions.quadrature import POINTS
 from suffice.pipeline.math.engines.one_sum.nodes import blocks_of_n, cut, ranges_of

@@ -25,11 +25,10 @@ Formation of a sparse bus impedance matrix. Proc. PICA, 1973. Rue, Held. Gaussia
 from __future__ import annotations
 
 import itertools
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-
-from suffice.dataclass import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -29,12 +29,12 @@ the nodes' weight, ``log_weight``.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.pipeline.math.engines.count_likelihoods import NoisyCount
 from suffice.pipeline.math.engines.pooled.cells import Focus, dense_nodes
 from suffice.pipeline.math.engines.pooled.count_cells import CountTable

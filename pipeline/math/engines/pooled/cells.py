@@ -31,12 +31,10 @@ Trefethen, Weideman. The exponentially convergent trapezoidal rule. SIAM Review 
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
-
-from suffice.dataclass import dataclass
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

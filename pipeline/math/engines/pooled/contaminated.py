@@ -13,11 +13,11 @@ Berger, Berliner. Robust Bayes and empirical Bayes analysis with epsilon-contami
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.pipeline.math.engines.pooled.normal import normal_density
 
 if TYPE_CHECKING:

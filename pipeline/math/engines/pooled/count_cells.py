@@ -17,12 +17,11 @@ that are alike share a table.
 
 from __future__ import annotations
 
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.pipeline.math.engines.count_likelihoods import NoisyCount, log_mixing
 from suffice.pipeline.math.engines.pooled.cells import Focus, Nodes, cubic, dense_nodes, nodes_of_positions
 from suffice.pipeline.math.engines.pooled.latent_counts import drawn_counts

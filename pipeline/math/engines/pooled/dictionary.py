@@ -41,12 +41,11 @@ convergent trapezoidal rule. SIAM Review 56, 2014.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.pipeline.math.engines.pooled.cells import Focus
 from suffice.pipeline.math.engines.pooled.hyperparameters import Hyperparameters
 from suffice.pipeline.math.engines.pooled.hyperpriors import SLOPE_SD, log_spread_slope_prior

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, NoReturn
-
-from suffice.dataclass import dataclass
 
 if TYPE_CHECKING:
     from suffice.typing import Floats

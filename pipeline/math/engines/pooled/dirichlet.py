@@ -29,12 +29,11 @@ Berndt, Hall, Hall, Hausman. Estimation and inference in nonlinear structural mo
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.pipeline.math.distributions.composite import Draws
 from suffice.pipeline.math.engines.pooled.hyperpriors import LOG_SPREAD_SD
 

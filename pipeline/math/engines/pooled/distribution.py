@@ -29,12 +29,11 @@ Morris. Parametric empirical Bayes inference: theory and applications. J. Amer. 
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.pipeline.math.engines.pooled.block_sums import BlockSums, joined
 from suffice.pipeline.math.engines.pooled.cells import TellsRecords
 from suffice.pipeline.math.engines.pooled.contaminated import OUTLYING

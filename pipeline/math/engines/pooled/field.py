@@ -25,11 +25,11 @@ Laplace approximations. J. R. Stat. Soc. B 71, 2009.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.errors import UsageError
 from suffice.pipeline.math.engines.pooled.distribution import PooledDistribution, drawn_sizes
 from suffice.pipeline.math.engines.pooled.field_gaussian import GaussianField

@@ -29,11 +29,11 @@ Paquet, Winther, Opper. Perturbation corrections in approximate inference. J. Ma
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.pipeline.math.engines.pooled.cells import cubic
 from suffice.pipeline.math.engines.pooled.field_gaussian import GaussianField, Sites
 

@@ -32,11 +32,10 @@ b has the precision :math:`\pi_b`, levels given b have that of (3), and move by 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-
-from suffice.dataclass import dataclass
 
 if TYPE_CHECKING:
     from suffice.pipeline.math.engines.pooled.block_tridiagonal import Factor

@@ -22,11 +22,11 @@ disconnected graphs. Spat. Spatiotemporal Epidemiol. 26, 2018.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.pipeline.math.engines.pooled.block_tridiagonal import BlockTridiagonal
 
 if TYPE_CHECKING:

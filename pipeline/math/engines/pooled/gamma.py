@@ -10,11 +10,11 @@ Method. (1) is solved for the logarithm of k by Newton's method (``trigamma_tota
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.pipeline.math.engines.pooled.trigamma_total import total_of
 
 if TYPE_CHECKING:

@@ -32,13 +32,12 @@ Symbols: t, s, b, g: nodes of the four rules; log p(h | y): ``log_weight``.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.pipeline.math.engines.pooled.cells import Focus
 from suffice.pipeline.math.engines.pooled.hyperpriors import (
     LOG_SPREAD_SD,

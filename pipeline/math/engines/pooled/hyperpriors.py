@@ -21,11 +21,11 @@ Ann. Appl. Statist. 2, 2008.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.pipeline.math.distributions.distribution import Line
 
 if TYPE_CHECKING:

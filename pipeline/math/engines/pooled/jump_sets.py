@@ -22,11 +22,10 @@ that are at least ``_NEGLIGIBLE`` as probable as the best, of at most ``_MOST_JU
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-
-from suffice.dataclass import dataclass
 
 if TYPE_CHECKING:
     from suffice.typing import Floats

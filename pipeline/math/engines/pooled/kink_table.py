@@ -27,11 +27,11 @@ Symbols: y: ``low``; y': ``high``; rows: y by its root; columns: the root of the
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.pipeline.math.engines.count_likelihoods import log_above, log_below, log_less
 from suffice.pipeline.math.engines.pooled.cells import cubic
 

@@ -34,11 +34,11 @@ Biometrics 65, 2009.
 from __future__ import annotations
 
 import itertools
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.pipeline.math.engines.pooled.cells import CellsSource, Focus, dense_nodes
 from suffice.pipeline.math.engines.pooled.distribution import pooled_distribution
 from suffice.pipeline.math.engines.pooled.held_out_scores import LEAST_EFFECTIVE, MOST_AGAIN, HeldOutScores

@@ -11,11 +11,11 @@ Symbols: x: ``position``; posterior probability of what a place stands for: ``ma
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.pipeline.math.engines.pooled.cells import cubic
 
 if TYPE_CHECKING:

@@ -24,11 +24,11 @@ Symbols: x, y: ``position`` and ``level``; w: ``weight``, of which the largest o
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.pipeline.math.engines.mean_variance.likelihood import Fineness, LatentRows
 from suffice.pipeline.math.engines.pooled.cells import nodes_of_positions
 

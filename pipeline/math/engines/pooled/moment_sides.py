@@ -8,11 +8,11 @@ edge on the right, which no evenly spaced nodes find.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.pipeline.math.engines.pooled.cells import Focus
 from suffice.pipeline.math.engines.pooled.hyperparameters import LEAST, legendre_rule, rule_sizes
 from suffice.pipeline.math.engines.pooled.normal_approximation import first_box

@@ -5,11 +5,10 @@ r"""Normal on the line: a logit-normal population of probabilities, a lognormal 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-
-from suffice.dataclass import dataclass
 
 if TYPE_CHECKING:
     from suffice.typing import Floats

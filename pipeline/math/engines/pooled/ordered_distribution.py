@@ -19,12 +19,11 @@ rank of its normal number: a normal copula with exact margins.
 
 from __future__ import annotations
 
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.pipeline.math.engines.pooled.field_error import FieldError
 from suffice.pipeline.math.engines.pooled.held_out_scores import HeldOutScores
 from suffice.pipeline.math.engines.pooled.hyper_lattice import FINER, STEP, mode_and_covariance, resolved

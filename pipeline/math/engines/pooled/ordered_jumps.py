@@ -16,11 +16,11 @@ until moments agree.
 from __future__ import annotations
 
 import contextlib
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.pipeline.math.engines.pooled.jump_sets import JUMP_VARIANCE, NO_JUMPS, jump_sets
 from suffice.pipeline.math.engines.pooled.ordered_propagation import propagated
 

@@ -39,11 +39,10 @@ Harvey. Forecasting, structural time series models and the Kalman filter. 1989.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-
-from suffice.dataclass import dataclass
 
 if TYPE_CHECKING:
     from suffice.pipeline.math.engines.pooled.hyperpriors import LocationPrior

@@ -23,11 +23,11 @@ deviations of three counts of 1 to 14 under noise of scale 6 are too small by .1
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.pipeline.math.engines.pooled.ordered_law import Normal
 from suffice.pipeline.math.engines.pooled.regression_target import degrees
 

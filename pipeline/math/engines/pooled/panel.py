@@ -48,12 +48,11 @@ Louis. Finding the observed information matrix when using the EM algorithm. J. R
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.pipeline.math.engines.pooled.field_gaussian import GaussianField, Sites
 from suffice.pipeline.math.engines.pooled.field_lattice import FieldModel, log_hyperprior, own_parts
 from suffice.pipeline.math.engines.pooled.field_propagation import Measures, Propagated, propagated

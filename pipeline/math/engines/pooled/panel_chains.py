@@ -22,11 +22,11 @@ Symbols: L: ``likelihood``; A, B: ``before``, ``after``; M: ``measure``; f: ``la
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.pipeline.math.engines.pooled.cells import cubic
 from suffice.pipeline.math.engines.pooled.series import focus_of
 from suffice.pipeline.math.engines.pooled.walk import come_from

@@ -27,11 +27,11 @@ Symbols: g: ``step``; :math:`\kappa`: ``scale``; a: ``anchor``; :math:`\pi`: ``j
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.pipeline.math.engines.pooled.jump_sets import JUMP_VARIANCE, sets_of_steps
 
 if TYPE_CHECKING:

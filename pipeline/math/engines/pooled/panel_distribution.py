@@ -20,12 +20,11 @@ rank (a normal copula with exact margins, as ``field``), and its path both ways 
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.pipeline.math.engines.pooled.field import correlation
 from suffice.pipeline.math.engines.pooled.field_error import field_error
 from suffice.pipeline.math.engines.pooled.field_gaussian import GaussianField

@@ -8,12 +8,11 @@ times the integral over the common walk.
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.pipeline.math.engines.pooled.field_lattice import FieldPoint, is_possible
 from suffice.pipeline.math.engines.pooled.field_propagation import Tilted
 from suffice.pipeline.math.engines.pooled.panel import Told

@@ -14,12 +14,11 @@ of the lattice, which weighs the others by their whole evidence.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.pipeline.math.engines.pooled.contaminated import SHARE, WIDE
 
 if TYPE_CHECKING:

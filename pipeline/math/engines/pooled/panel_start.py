@@ -11,12 +11,11 @@ mode of (log d, log s) is of some of the series; means and variances of all z at
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.pipeline.math.engines.pooled.hyper_lattice import mode_and_covariance
 from suffice.pipeline.math.engines.pooled.jump_sets import jump_sets
 from suffice.pipeline.math.engines.pooled.panel import responses

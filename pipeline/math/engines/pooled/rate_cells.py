@@ -15,12 +15,11 @@ Method. Up to ``_WHOLE`` records N is summed over; above, an integral stands for
 
 from __future__ import annotations
 
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.pipeline.math.engines.count_likelihoods import NoisyCount
 from suffice.pipeline.math.engines.pooled.cells import Focus, Nodes, dense_nodes, nodes_of_positions
 from suffice.pipeline.math.engines.pooled.kink_table import KinkTable

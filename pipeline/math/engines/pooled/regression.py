@@ -39,12 +39,11 @@ using integrated nested Laplace approximations. J. R. Statist. Soc. B 71, 2009.
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.errors import UsageError
 from suffice.pipeline.math.distributions.reweighted import (
     FEWEST_EFFECTIVE,

@@ -16,12 +16,11 @@ matrices.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.errors import UsageError
 from suffice.pipeline.math.distributions.reweighted import LARGEST_SHAPE, effective, resampled, smoothed
 from suffice.pipeline.math.engines.pooled.block_sums import BlockSums, joined

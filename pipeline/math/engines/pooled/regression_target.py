@@ -12,11 +12,11 @@ where to look: few steps of Newton's method are enough.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.pipeline.math.engines.pooled.cells import cubic
 from suffice.pipeline.math.engines.pooled.hyperpriors import COEFFICIENT_SD
 

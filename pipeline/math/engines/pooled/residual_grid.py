@@ -24,12 +24,10 @@ Symbols: b: ``slope``; v_0: ``origin``; f: ``highest`` (``normal_approximation``
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-
-from suffice.dataclass import dataclass
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

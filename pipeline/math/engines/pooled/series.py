@@ -13,12 +13,11 @@ Symbols: x: ``grid``; log L: ``log_likelihood``.
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.pipeline.math.engines.pooled.cells import Focus
 
 if TYPE_CHECKING:

@@ -11,11 +11,10 @@ itself, and a sum of logarithms over n cells by at most some n 1e-7. Cells that 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
-
-from suffice.dataclass import dataclass
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

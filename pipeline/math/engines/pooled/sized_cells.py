@@ -18,12 +18,11 @@ Method. Likelihoods of v are those of nodes, positions weighed by a normal law a
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.pipeline.math.engines.pooled.cells import Focus, TellsRecords
 from suffice.pipeline.math.engines.pooled.kept_nodes import BLOCK
 from suffice.pipeline.math.engines.pooled.normal import normal_density

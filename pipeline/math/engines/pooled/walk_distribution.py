@@ -14,12 +14,11 @@ Method. A draw lies within half a spacing of its point: by as much as the other 
 
 from __future__ import annotations
 
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.pipeline.math.engines.pooled.held_out_scores import HeldOutScores
 from suffice.pipeline.math.engines.pooled.hyperpriors import location_prior
 from suffice.pipeline.math.engines.pooled.marginals import LineMarginals

@@ -12,12 +12,11 @@ matrices of steps.
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.pipeline.math.engines.pooled.series import focus_of
 from suffice.pipeline.math.engines.pooled.walk import JUMP_SCALE, StepKernel, log_evidence, smoothed
 

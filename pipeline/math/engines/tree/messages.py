@@ -18,12 +18,11 @@ weight: what comes out below 0 is 0, and windows are cut where the weights outsi
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from scipy import fft
-
-from suffice.dataclass import dataclass
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -28,12 +28,11 @@ is the largest posterior chance that is left at an end of a window which was cut
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.pipeline.math.engines.tree.messages import Block, Ragged, Sums, normalised, placed
 
 if TYPE_CHECKING:

@@ -7,11 +7,11 @@ any order. It works its pieces' messages out again, so that nothing is kept wher
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.pipeline.math.engines.tree.drawing import draw_below
 from suffice.pipeline.math.engines.tree.passes import Downward
 from suffice.pipeline.math.engines.tree.posterior import MOST_DRAWN, mixed

@@ -7,13 +7,12 @@ neither on where tasks run nor on the order in which they end.
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.pipeline.math.engines.tree.division import Division, leaves_of_a_piece
 from suffice.pipeline.math.engines.tree.drawing import draw_tree
 from suffice.pipeline.math.engines.tree.hyperparameters import weighed_points

@@ -6,12 +6,11 @@ has a point of its own, by these weights, and goes down the tree from the root's
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.pipeline.math.engines.tree.drawing import draw_tree
 from suffice.pipeline.math.engines.tree.hyperparameters import weighed_points
 from suffice.pipeline.math.engines.tree.messages import Ragged

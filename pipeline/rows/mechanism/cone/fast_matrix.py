@@ -7,13 +7,12 @@ from the cell's first one on. That happens to fewer than one matrix in a million
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Self
 
 import numba
 import numpy as np
 
-from suffice.dataclass import dataclass
 from suffice.pipeline.rows.chunk import argument_types as types
 from suffice.pipeline.rows.chunk.argument_types import read_only, writable
 from suffice.pipeline.rows.chunk.exact_sums import wipe

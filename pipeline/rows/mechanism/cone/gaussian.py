@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from suffice.dataclass import dataclass
 from suffice.pipeline.rows.mechanism.cone.exponential import exponential
 from suffice.pipeline.rows.mechanism.cone.intervals import Interval, root_of_quotient
 from suffice.pipeline.rows.mechanism.cone.lazy_reals import Real, coin, uniform

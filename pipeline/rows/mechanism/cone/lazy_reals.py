@@ -6,9 +6,8 @@ about it holds for every number in that interval, so that a decision is one abou
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
-
-from suffice.dataclass import dataclass
 
 if TYPE_CHECKING:
     from suffice.pipeline.rows.mechanism.cone.bits import Bits

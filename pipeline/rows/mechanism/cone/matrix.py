@@ -6,10 +6,10 @@ at the first attempt, and leaves the others to this one.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import combinations_with_replacement
 from typing import TYPE_CHECKING
 
-from suffice.dataclass import dataclass
 from suffice.pipeline.rows.mechanism.cone.exponential import exponential, exponentials
 from suffice.pipeline.rows.mechanism.cone.gaussian import gaussian_pair
 from suffice.pipeline.rows.mechanism.cone.intervals import Interval, inner_product, root, rounded_quotient
