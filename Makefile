@@ -52,6 +52,7 @@ bench: $(VENV)/installed-bench # our times beside others', on the same files; be
 	PYTHONPATH=tests $(BIN)/python benchmarks/normal_cells.py
 	PYTHONPATH=tests $(BIN)/python benchmarks/categories.py
 	PYTHONPATH=tests $(BIN)/python benchmarks/posterior_rivals.py
+	$(BIN)/python benchmarks/starting.py
 	$(BIN)/python benchmarks/reading.py
 	PYTHONPATH=tests $(BIN)/python benchmarks/ledger.py
 

@@ -14,10 +14,14 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from generate import CATEGORIES, reference_data
 from measuring import versions
 from workloads import GROUPS, NUMBERS, counted, duckdb_grouping_sets, duckdb_queries, n_threads
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 GOAL = 1.0
 LAUNCHER = """
@@ -96,10 +100,12 @@ def duckdb(queries: list[str]) -> list[str]:
     return [sys.executable, "-c", code]
 
 
-def run(command: list[str]) -> tuple[float, float, float]:
+def run(
+    command: list[str], *, cwd: Path | None = None, env: Mapping[str, str] | None = None
+) -> tuple[float, float, float]:
     """Return wall and processor seconds and the peak in megabytes of one process."""
     launched = [sys.executable, "-S", "-c", LAUNCHER, *command]
-    done = subprocess.run(launched, check=True, stdout=subprocess.PIPE, text=True)
+    done = subprocess.run(launched, check=True, stdout=subprocess.PIPE, text=True, cwd=cwd, env=env)
     wall, processor, peak = json.loads(done.stdout)
     return wall, processor, peak
 

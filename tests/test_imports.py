@@ -30,6 +30,9 @@ HEAVY = frozenset({"arviz", "matplotlib", "pandas", "sklearn", "xarray"})
 NUMERIC = frozenset({"numpy", "pyarrow", "pydantic", "scipy", "yaml"})
 SIGNING = frozenset({"cryptography"})
 CLUSTER = frozenset({"dask", "distributed", "jinja2", "toolz"})
+OTHER_SOURCES = frozenset(
+    {"bigquery", "csv_files", "delta", "duckdb_tables", "given_rows", "iceberg", "postgresql"}
+)
 OPTIONAL = ENGINE | LEDGER | ORCHESTRATOR | HEAVY | SIGNING
 
 SPEC = """\
@@ -225,10 +228,17 @@ def test_a_release_with_listed_domains_needs_no_pandas(directory: Path) -> None:
     (directory / "release.yaml").write_text(RELEASE)
     grant = ("ledger", "grant", "shop", "--epsilon", "1", "--reason", "test", "--create")
     modules_after(command(*grant, "--unit", "column:customer"), directory)
-    loaded = modules_after(command("release", "release.yaml"), directory)
+    modules = all_modules_after(command("release", "release.yaml"), directory)
+    loaded = {name.partition(".")[0] for name in modules}
     assert {"opendp", "pyarrow"} <= loaded
     assert not loaded & (HEAVY | CLUSTER)
     assert ("numba" in loaded) == (how_compiled() == NUMBA)
+    of = "suffice.pipeline.rows.sources."
+    assert {name.removeprefix(of) for name in modules if name.startswith(of)}.isdisjoint(OTHER_SOURCES)
+    assert not modules & {
+        "suffice.pipeline.math.priors.mixtures",  # samples alone have priors
+        "suffice.pipeline.rows.mechanism.cone.sampler",
+    }
 
 
 @pytest.mark.slow
@@ -243,7 +253,10 @@ def test_a_posterior_of_three_cells_imports_one_family_and_no_engine(directory: 
     modules_after(command("release", "grouped.yaml"), directory)
     asked = command("posterior", "flips", "heads")
     loaded = all_modules_after(asked, directory)
-    assert not loaded & (OPTIONAL | CLUSTER | {"pyarrow", "yaml"})
+    assert not loaded & (OPTIONAL | CLUSTER | {"pyarrow", "unittest", "yaml"})
+    of = "suffice.pipeline.math.engines."
+    engines = {name.removeprefix(of).partition(".")[0] for name in loaded if name.startswith(of)}
+    assert engines.isdisjoint({"histogram", "mean_variance", "normal"})
     assert not loaded & {f"suffice.cli.{command}" for command in ("audit", "predict", "publish", "release")}
     of = "suffice.pipeline.families."
     families = {name.removeprefix(of).partition(".")[0] for name in loaded if name.startswith(of)}

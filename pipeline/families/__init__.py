@@ -11,11 +11,13 @@ May import: engines and below.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, MutableMapping
-from importlib import import_module
 from typing import TYPE_CHECKING
 
+from suffice.late_mapping import LateMapping
+
 if TYPE_CHECKING:
+    from collections.abc import MutableMapping
+
     from suffice.pipeline.families.shared.contract import Family
 
 _NAMES = (
@@ -46,36 +48,11 @@ _NAMES = (
 """A family's name is that of its file."""
 
 
-class _Families(MutableMapping[str, "Family"]):
-    """Families by name. A family's file, and the engines of its posterior, load when it is looked up."""
+FAMILIES: MutableMapping[str, Family] = LateMapping({name: f"{__name__}.{name}:FAMILY" for name in _NAMES})
+"""Every family that can be released, by name.
 
-    def __init__(self, names: tuple[str, ...]) -> None:
-        self._loaded: dict[str, Family | None] = dict.fromkeys(names)
-
-    def __getitem__(self, name: str) -> Family:
-        family = self._loaded[name]
-        if family is None:
-            family = self._loaded[name] = import_module(f"{__name__}.{name}").FAMILY
-        return family
-
-    def __setitem__(self, name: str, family: Family) -> None:
-        self._loaded[name] = family
-
-    def __delitem__(self, name: str) -> None:
-        del self._loaded[name]
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._loaded
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._loaded)
-
-    def __len__(self) -> int:
-        return len(self._loaded)
-
-
-FAMILIES: MutableMapping[str, Family] = _Families(_NAMES)
-"""Every family that can be released, by name."""
+A family's file, and the engines of its posterior, load when it is looked up.
+"""
 
 NO_SUMS: dict[str, str] = {
     "uniform": "the data enter through their smallest and largest value, which are not sums",

@@ -11,7 +11,6 @@ from suffice.errors import PriorError, SpecError
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.families.shared.beside_sums import measure_within, most_rows
 from suffice.pipeline.families.shared.parameter_space import ParameterSpace, Support
-from suffice.pipeline.math.priors.mixtures import canonical_prior, log_prior_on_points
 from suffice.pipeline.terms.declaration import fields
 from suffice.pipeline.terms.declaration.column_types import TypeFamily
 from suffice.pipeline.terms.declaration.column_unit import UnitNulls, UnitType
@@ -311,6 +310,8 @@ def with_prior(document: Document, name: str, statistic: fields.StatisticSpec) -
     entry = fields.sample_entry(statistic)
     if not isinstance(entry, fields.SampleEntry):
         return statistic
+    from suffice.pipeline.math.priors.mixtures import canonical_prior  # samples alone have priors
+
     family = FAMILIES[statistic.family]
     prior = entry.prior
     if prior is None:
@@ -354,6 +355,8 @@ def _check_sample(document: Document, name: str, statistic: fields.StatisticSpec
     if len(distinct) < entry.grid or (space.support is Support.PROBABILITY and 1.0 in distinct):
         rule = "its points are not distinct in float64, in which they are read, or the last one is 1 there"
         raise SpecError(document.location((*path, "within")), rule, "widen it, or take fewer points")
+    from suffice.pipeline.math.priors.mixtures import log_prior_on_points  # samples alone have priors
+
     try:
         log_prior_on_points(str(entry.prior), values)
     except PriorError as error:

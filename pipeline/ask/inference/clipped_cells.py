@@ -53,7 +53,6 @@ import numpy as np
 
 from suffice.errors import PriorError, UsageError
 from suffice.pipeline.ask.inference import any_prior
-from suffice.pipeline.ask.inference.any_joint_prior import pooled_joint_distribution
 from suffice.pipeline.ask.inference.clipped import clipped_distribution
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.distributions.adaptive_blocks import divide_line
@@ -267,6 +266,8 @@ def moments_with_clipping(
     Where prior and released values are so far apart that the likelihood cannot be resolved, the posterior
     without clipping stays, and with it the warning.
     """
+    from suffice.pipeline.ask.inference.any_joint_prior import pooled_joint_distribution
+
     modelled = np.zeros(len(parts[0].values), dtype=bool)
     distribution, pending = plain, [np.flatnonzero(_matters_for_moments(plain, parts[0]) & where)]
     while pending:

@@ -73,7 +73,6 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from suffice.errors import UsageError
-from suffice.pipeline.ask.inference.any_joint_prior import draw
 from suffice.pipeline.ask.inference.bounded_records import PLAIN, QuantityNoise, n_quantity, tails_of_n
 from suffice.pipeline.ask.inference.chosen_priors import CONCENTRATIONS
 from suffice.pipeline.ask.judging.bounded_prior import share_of_prior
@@ -499,6 +498,8 @@ class SimulatedWorlds:
             assert model is not None  # noqa: S101 - checked by ``of``
             assert family.simulate is not None  # noqa: S101
             rng = np.random.default_rng(_SEED)
+            from suffice.pipeline.ask.inference.any_joint_prior import draw  # few ask
+
             truth = draw(self.posterior.prior, family, plan.parameters, WORLDS, rng)
             simulated = family.simulate(model.entry, truth, np.full(WORLDS, records), rng)
             sums = simulated.clipped if is_clipped else simulated.unclipped

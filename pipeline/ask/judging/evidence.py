@@ -30,9 +30,6 @@ from suffice.pipeline.math.distributions.quadrature import GriddedDistribution
 from suffice.pipeline.math.distributions.reweighted import ReweightedDraws
 from suffice.pipeline.math.distributions.within_limits import unrestricted
 from suffice.pipeline.math.engines.combined import PosteriorMixture
-from suffice.pipeline.math.engines.histogram.histogram_posterior import HistogramPosterior
-from suffice.pipeline.math.engines.multinomial.count_posterior import CountsDistribution
-from suffice.pipeline.math.engines.normal.moment_posterior import MomentsDistribution
 from suffice.pipeline.math.engines.one_sum.sum_posterior import LatentSumPosterior
 from suffice.pipeline.terms.released.noise_distribution import require_laplace
 
@@ -89,6 +86,11 @@ def noise_constant(statistic: NoisyStatistic) -> float:
 def _of(distribution: Any, constant: float) -> Floats:
     """The log evidence, with the constant of the noise where the engine leaves it out."""
     distribution = unrestricted(distribution)
+    if isinstance(distribution, LatentSumPosterior):
+        return np.asarray(distribution.log_evidence + constant)
+    from suffice.pipeline.math.engines.histogram.histogram_posterior import HistogramPosterior
+    from suffice.pipeline.math.engines.normal.moment_posterior import MomentsDistribution
+
     if isinstance(distribution, HistogramPosterior):
         return distribution.log_evidence()
     log_evidence: Floats = distribution.log_evidence + constant
@@ -102,18 +104,7 @@ def _of(distribution: Any, constant: float) -> Floats:
 
 def _reason_against(posterior: Judged) -> str:
     """Why there is no evidence; empty where there is one."""
-    by_quadrature = GriddedDistribution, MixedDistribution, ReweightedDraws
-    known = (
-        LatentSumPosterior,
-        CountsDistribution,
-        MomentsDistribution,
-        PosteriorMixture,
-        HistogramPosterior,
-    )
-    is_known = all(
-        block.log_evidence is not None if isinstance(block, by_quadrature) else isinstance(block, known)
-        for block in map(unrestricted, blocks_of(posterior.distribution))
-    )
+    is_known = all(map(_is_known, map(unrestricted, blocks_of(posterior.distribution))))
     modelled = posterior.models_clipping
     reasons = {
         "it takes the released values for exact; ask the noise-aware one": posterior.n_prior is None,
@@ -125,3 +116,16 @@ def _reason_against(posterior: Judged) -> str:
         "its engine works out no normaliser under this prior": not is_known,
     }
     return next((reason for reason, holds in reasons.items() if holds), "")
+
+
+def _is_known(block: Any) -> bool:
+    """Whether an engine works out a normaliser."""
+    if isinstance(block, GriddedDistribution | MixedDistribution | ReweightedDraws):
+        return block.log_evidence is not None
+    if isinstance(block, LatentSumPosterior | PosteriorMixture):
+        return True
+    from suffice.pipeline.math.engines.histogram.histogram_posterior import HistogramPosterior
+    from suffice.pipeline.math.engines.multinomial.count_posterior import CountsDistribution
+    from suffice.pipeline.math.engines.normal.moment_posterior import MomentsDistribution
+
+    return isinstance(block, CountsDistribution | MomentsDistribution | HistogramPosterior)

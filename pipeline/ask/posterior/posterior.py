@@ -12,11 +12,10 @@ UAI 2016.
 
 from __future__ import annotations
 
-import dataclasses
 import importlib
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from suffice.errors import ConflictWarning
@@ -342,7 +341,7 @@ class Posterior(ColumnPosterior):
         contrast = ParameterPosterior._contrast(self, *named)  # noqa: SLF001 - its own, without super in slots
         self.warn_of_conflict(stacklevel=4)
         sides = [each for each in named if isinstance(each, Mapping)]
-        return dataclasses.replace(contrast, as_table=contrast_table(self, contrast, sides))
+        return replace(contrast, as_table=contrast_table(self, contrast, sides))
 
     def warn_of_conflict(self, *, stacklevel: int = 3) -> None:
         """Say once what contradicts the intervals; of simulated statistics nothing is judged."""
@@ -383,7 +382,7 @@ class Posterior(ColumnPosterior):
         def in_words(posterior: Posterior) -> Conflict:
             judged = conflict_of(posterior)
             names = (self.about.quantity(self.statistic, name) for name in judged.quantities)
-            return dataclasses.replace(judged, called=tuple(names))
+            return replace(judged, called=tuple(names))
 
         judged: Conflict = self._once("conflict", in_words)
         return judged

@@ -18,7 +18,6 @@ from suffice.pipeline.families.shared.contract import ColumnType, Example, Famil
 from suffice.pipeline.families.shared.parameter_space import SampledParameter
 from suffice.pipeline.families.shared.smoothness import of_one_sum
 from suffice.pipeline.math.distributions.intervals import CENTRAL
-from suffice.pipeline.math.priors.mixtures import SpreadScale
 from suffice.pipeline.terms.declaration.fields import LatticeBits, Nulls, NullsField, SampledColumnSpec
 from suffice.pipeline.terms.released.noise_distribution import NoisyTotals
 from suffice.pipeline.terms.statistics.lattice import DEFAULT_BITS, Quantiser
@@ -232,6 +231,8 @@ def one_sum_family(
     def latent(
         statistic: NoisyStatistic, prior: Prior, n_prior: NPrior
     ) -> tuple[NoisySums, Callable[[Floats, Floats], Distribution]]:
+        from suffice.pipeline.math.priors.mixtures import SpreadScale  # consumers only
+
         known = statistic.plan.parameters
         first = prior.components[0] if isinstance(prior, SpreadScale) else prior
         return (

@@ -54,7 +54,7 @@ def tables(tolerance: float) -> tuple[Floats, Floats, Floats, Floats]:
     powers = np.linalg.inv(np.vander(at, increasing=True))
     lengths = SHORT / np.sqrt(at)
     for rule, points in enumerate(rules):
-        nodes, weights = quadrature.gauss_table(points)
+        nodes, weights = quadrature.gauss_table(points, quadrature.LONGEST)
         sums[0, rule, :, :points], sums[1, rule, :, :points] = nodes[: SHORT + 1], weights[: SHORT + 1]
         integrals[0, rule, :points], integrals[1, rule, :points] = quadrature.gauss(points)
         from_middle, weights = quadrature.gauss_rules(lengths, points)

@@ -359,25 +359,16 @@ def within(plain: Distribution, limits: tuple[float, float]) -> Distribution:
     cut_cells = known.take(np.flatnonzero(cut))
     # F at both limits: what lies outside of each.
     below = cut_cells.cdf(np.tile(limits, (int(np.sum(cut)), 1)))
-    outside = np.stack([below[:, 0] > NEGLIGIBLE, below[:, 1] < 1.0 - NEGLIGIBLE], axis=1)
-    is_cut = np.any(outside, axis=1) | _impossible(cut_cells, name, limits)
-    # Ends take longer than F. They are those of cells that may be cut off.
-    cut[cut] = is_cut
-    if not cut.any():
-        return _uncut(plain, {name: limits}, cut)
-    cut_cells, below, outside = cut_cells.take(np.flatnonzero(is_cut)), below[is_cut], outside[is_cut]
-    ends = _ends(cut_cells, name)
-    is_cut = (limits[0] > ends[:, 0]) & outside[:, 0]
-    is_cut |= (limits[1] < ends[:, 1]) & outside[:, 1]
+    is_cut = (below[:, 0] > NEGLIGIBLE) | (below[:, 1] < 1.0 - NEGLIGIBLE)
     is_cut |= _impossible(cut_cells, name, limits)
     cut[cut] = is_cut
     if not cut.any():
         return _uncut(plain, {name: limits}, cut)
-    restricted = cut_cells.take(np.flatnonzero(is_cut))
-    ends, below = ends[is_cut], below[is_cut]
+    restricted, below = cut_cells.take(np.flatnonzero(is_cut)), below[is_cut]
 
     def tabulate(cells: Cells) -> Tabulated:
-        return _tabulated(restricted.take(cells), name, limits, ends[cells], below[cells])
+        of_cells = restricted.take(cells)
+        return _tabulated(of_cells, name, limits, _ends(of_cells, name), below[cells])
 
     inner: Distribution
     if isinstance(restricted, KnowsLevels):

@@ -59,7 +59,6 @@ from suffice.pipeline.math.distributions.distribution import Distribution, coord
 from suffice.pipeline.math.distributions.gamma import GammaDistribution, InverseGammaDistribution
 from suffice.pipeline.math.distributions.normal import NormalDistribution
 from suffice.pipeline.math.distributions.normal_inverse_gamma import NormalInverseGammaDistribution
-from suffice.pipeline.math.engines.normal.marginal_quantiles import MarginalMixture
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -453,12 +452,10 @@ class PosteriorMixture(Draws):
 
     def quantiles(self, parameter: str, q: Sequence[float], draws: int, rng: np.random.Generator) -> Floats:
         """Quantiles: exact of a mean and a variance given exact sums, of independent draws elsewhere."""
-        conjugate = [
-            distribution
-            for distribution in self.distributions
-            if isinstance(distribution, NormalInverseGammaDistribution)
-        ]
+        conjugate = [part for part in self.distributions if isinstance(part, NormalInverseGammaDistribution)]
         if len(conjugate) == len(self.distributions):
+            from suffice.pipeline.math.engines.normal.marginal_quantiles import MarginalMixture
+
             is_variance = parameter == self.parameters[1]
             marginal = MarginalMixture.of_conjugates(conjugate, self.share, is_variance=is_variance)
             return marginal.quantiles(q, self.share.shape[1])

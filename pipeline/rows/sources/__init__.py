@@ -7,44 +7,37 @@ May import: spec and below.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from suffice.pipeline.rows.sources import (
-    bigquery,
-    csv_files,
-    delta,
-    duckdb_tables,
-    generated,
-    given_rows,
-    iceberg,
-    parquet,
-    postgresql,
-    snowflake,
-)
+from suffice.late_mapping import LateMapping
 from suffice.pipeline.spec.windows_and_amendments import ALL
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, MutableMapping, Sequence
 
     import pyarrow as pa
 
     from suffice.pipeline.rows.sources.contract import PartSchema, Pin, Source, Split
+    from suffice.pipeline.rows.sources.given_rows import GivenRows
     from suffice.pipeline.spec.spec import Spec
     from suffice.pipeline.terms.declaration.data_contract import DataContract
 
-_KINDS: tuple[Source, ...] = (
-    parquet,
-    csv_files,
-    delta,
-    iceberg,
-    postgresql,
-    duckdb_tables,
-    snowflake.SOURCE,
-    bigquery.SOURCE,
+SOURCES: MutableMapping[str, Source] = LateMapping(
+    {
+        "parquet": f"{__name__}.parquet",
+        "csv": f"{__name__}.csv_files",
+        "delta": f"{__name__}.delta",
+        "iceberg": f"{__name__}.iceberg",
+        "postgresql": f"{__name__}.postgresql",
+        "duckdb": f"{__name__}.duckdb_tables",
+        "snowflake": f"{__name__}.snowflake:SOURCE",
+        "bigquery": f"{__name__}.bigquery:SOURCE",
+    }
 )
-SOURCES: dict[str, Source] = {source.KIND: source for source in _KINDS}
-"""Every kind of source that can be read, by the key that declares it in a spec."""
-_UNDECLARED: dict[str, Any] = {source.KIND: source for source in (generated, given_rows)}
+"""Every kind of source that can be read, by the key that declares it in a spec; each loads when looked up."""
+_UNDECLARED: MutableMapping[str, Source] = LateMapping(
+    {"generated": f"{__name__}.generated", "data": f"{__name__}.given_rows"}
+)
 """Rows that no spec can name."""
 
 
@@ -52,14 +45,16 @@ def pin(
     spec: Spec,
     window: str = ALL,
     contract: DataContract | None = None,
-    given: given_rows.GivenRows | None = None,
+    given: GivenRows | None = None,
 ) -> Pin:
     """Take a consistent snapshot of what a window of a spec's source needs; see `contract.Source.pin`.
 
     Of a spec without a source the rows are those that were given.
     """
     if given is not None:
-        return given_rows.pin_given(spec, given, contract)
+        from suffice.pipeline.rows.sources.given_rows import pin_given  # of a Python program
+
+        return pin_given(spec, given, contract)
     return _reader(spec.source.kind).pin(spec, window, contract)
 
 
@@ -112,5 +107,4 @@ def close(pin: Pin) -> None:
 
 
 def _reader(kind: str) -> Source:
-    reader: Source = _UNDECLARED.get(kind) or SOURCES[kind]
-    return reader
+    return _UNDECLARED[kind] if kind in _UNDECLARED else SOURCES[kind]

@@ -324,7 +324,9 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     chosen, log = settings.CHOSEN.set(None), records.CURRENT.set(None)
     collected_at = gc.get_threshold()
     gc.set_threshold(GARBAGE)
-    if arguments is None:  # else the process is a program's, whose files may be closed by what is collected
+    # Else the process is a program's, whose files may be closed by what is collected.
+    ends = arguments is None
+    if ends:
         atexit.unregister(leave_garbage)
         atexit.register(leave_garbage)
     postpone_unused_modules()

@@ -165,9 +165,8 @@ def _far_moments(
 ) -> tuple[Floats, Floats]:
     # Of an inverse gamma the parameter is one over the rate: its square is the rate to the power of -2.
     power = 2 if isinstance(update(np.zeros(1), np.zeros(1)), GammaDistribution) else -2
-    pairs = resolve(
-        replace(sums, marginal=marginal.tilted(power), from_nothing=True), evenly=True, nats=_DEEP
-    )
+    tilted = replace(sums, marginal=marginal.tilted(power), from_nothing=True)
+    pairs = resolve(tilted, evenly=True, nats=_DEEP)
     none = np.zeros(1)
     # (2) = tilted W times E[theta^2] under the prior, which is that given no records.
     _, prior = _about(_Pairs(n=none, total=none), update, marginal, none)
