@@ -39,7 +39,7 @@ def test_a_density_does_not_fall_to_0_where_knots_meet() -> None:
     assert not density[(points < 0.0) | (points > 1.0)].any()
 
 
-def test_tails_are_worked_out_of_cells_that_limits_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tails_are_worked_out_where_a_table_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """All cells are within 8 standard deviations of a limit; three lie within both all the same."""
     values = np.array([[60.0, 540.0], [150.0, 450.0], [270.0, 330.0], [20.0, 580.0], [290.0, 310.0]])
     totals = NoisyTotals(
@@ -59,7 +59,12 @@ def test_tails_are_worked_out_of_cells_that_limits_cut_off(monkeypatch: pytest.M
     assert isinstance(law, WithinLimits)
     beyond = 1.0 - plain.cdf(np.full((5, 1), 10.0))[:, 0]
     assert list(law.cut) == list(beyond > within_limits.NEGLIGIBLE)
-    assert asked == [np.count_nonzero(law.cut)] == [2]
+    assert np.count_nonzero(law.cut) == 2
+    law.quantiles("rate", [0.1, 0.9], 0, np.random.default_rng(0))
+    assert asked == []
+    # Draws are from the table of the cells that limits cut off.
+    law.sample(10, np.random.default_rng(0))
+    assert asked == [2]
 
 
 def test_distribution_functions_at_ends_of_the_range_are_known() -> None:
