@@ -86,7 +86,7 @@ _OF_UNIT = 0.5
 """How far chains start apart where coordinates are in units of their standard deviation."""
 MOST_ITERATIONS = 128
 """Draws of each chain that are kept behind cone noise, whose states have many coordinates."""
-_BESIDE_NOISE = Course(doublings=5, abreast=True)
+_OF_MOMENTS = Course(doublings=6, abreast=True)
 _OF_NOISE = Course(
     stages=(20, 30, 30), fewest_steps=3, first_step=0.4, independent=True, doublings=5, abreast=True
 )
@@ -391,9 +391,8 @@ def _through_moments(
     ]
     begun.append(shared_start(target, [base for base, _ in begun], rng))
     start, spread = (np.concatenate(parts) for parts in zip(*begun, strict=True))
-    course = _BESIDE_NOISE if any(part.cone for part in target.targets) else None
     density = compiled_if_it_pays(target, len(sums[0].n))
-    return sample_until_settled(density, start, spread, iterations, rng, course)
+    return sample_until_settled(density, start, spread, iterations, rng, _OF_MOMENTS)
 
 
 def _target(

@@ -302,7 +302,7 @@ def test_cells_side_by_side_have_the_posteriors_that_they_have_alone(entry: dict
 def test_who_asks_again_gets_the_same_chains(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of short chains too, whatever they say of the posterior."""
     monkeypatch.setattr(posteriors, "lengths", lambda _: (32, 64))
-    monkeypatch.setattr(hmc, "DOUBLINGS", 0)
+    monkeypatch.setattr(posteriors, "_OF_MOMENTS", hmc.Course(doublings=0))
     values = np.array([[5 * 2**32, 2**30, 2**30, 2**30, -(2**30), 2**28]], dtype=object)
     statistic = noisy_statistic(plan_of(NORMAL, epsilon="1", public_n=False), values)
     first, second = (unrestricted_posterior(statistic) for _ in range(2))
