@@ -46,7 +46,7 @@ _TRUSTED = 0.3
 """Of the tolerance: nothing smaller is stated, as rules are off alike by some of it."""
 _NEAR = 16.0
 """Below this many records all of them are nodes."""
-_KEPT = 1e-8
+_KEPT = 1e-7
 """Share of the mass that a component of a marginal has at least."""
 
 # Levels of fineness: nodes a panel in N, m and log E, nats that a panel of each spans where most mass is, and

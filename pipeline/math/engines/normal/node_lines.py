@@ -283,14 +283,15 @@ def integrate_line(  # noqa: C901, PLR0911, PLR0912, PLR0915 - one compiled loop
             start = stop
     if used == 0:
         return True
-    weigh(used, n, delta, middle, ref, parts, nodes, of_parts, blocks, weights)
+    apart = store and n < about[7]
+    weigh(used, n, delta, middle, ref, parts, apart, nodes, of_parts, blocks, weights)
     add_line(n, middle, parts, of_n, of_parts, about, sums)
     first_of, second_of = log_moments(used, 0.5 * n, of_n[5, 0], about[2], nodes)
     sums[6] += first_of
     sums[7] += second_of
     if not store:
         return True
-    if n >= about[7]:
+    if not apart:
         return put_line(
             n, used, points, shift_m, span_m, parts, of_n, of_parts, nodes, about, merging, tables, keys
         )

@@ -46,7 +46,7 @@ def _key(loc: float, square: float, degrees: float, tails: int) -> int:
         loc *= _TOLD * (1.0 + math.log(away / _TOLD)) / away
     position = int(min(max(loc / step + 0.5, -_FAR), _FAR) + 2.0 * _FAR)
     bits = bits_of(degrees)
-    kind = min(max(tails * ((bits >> 52) - 1022) + (((bits >> 51) & 1) if tails == 2 else 0), -40), 12)
+    kind = min(tails * ((bits >> 52) - 1022) + (((bits >> 51) & 1) if tails == 2 else 0), 6 * tails)
     return ((alike + 200) * 128 + kind + 40) * 131072 + position
 
 

@@ -11,7 +11,6 @@ Moments need three sums a part, for given a part and m the scale of the inverse 
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -77,49 +76,61 @@ def _at_edge_of_many(count: int, inverse: float, power: float, row: int, of_part
 
 
 @reordered
-def _add_part(
-    first: int, last: int, constant: float, rho: float, power: float, k: int, nodes: Floats, weights: Floats
-) -> tuple[float, float, float]:
-    """Weights of a part at some nodes; return its mass, and this times E and E^2 from the middle."""
-    mass, mass_away, mass_square = 0.0, 0.0, 0.0
-    for i in range(np.uint64(first), np.uint64(last)):
-        log_density = constant + nodes[BASE, i] - power * log(1.0 + rho * nodes[INVERSE, i])
-        w = nodes[FACTOR, i] * exp(log_density)
-        weights[k, i] = w
-        nodes[TOTAL, i] += w
-        nodes[FIRST, i] += w * rho
-        nodes[SECOND, i] += w * rho * rho
-        mass += w
-        mass_away += w * nodes[AWAY, i]
-        mass_square += w * nodes[AWAY, i] * nodes[AWAY, i]
-    return mass, mass_away, mass_square
+def _add_parts(
+    parts: int, whole: int, power: float, keeps: bool, nodes: Floats, of_parts: Floats, blocks: Integers,
+    weights: Floats,
+) -> None:  # fmt: skip
+    """Weights of the parts at their nodes, and the sums of each: its mass, and this times E and E^2."""
+    for k in range(parts):
+        first, last = max(blocks[0, k], 0) * BLOCK, blocks[1, k] * BLOCK
+        constant, rho = of_parts[CONSTANT, k], of_parts[RHO, k]
+        mass, mass_away, mass_square = 0.0, 0.0, 0.0
+        for i in range(np.uint64(first), np.uint64(last)):
+            log_density = constant + nodes[BASE, i] - power * log(1.0 + rho * nodes[INVERSE, i])
+            w = nodes[FACTOR, i] * exp(log_density)
+            weights[k, i] = w
+            nodes[TOTAL, i] += w
+            nodes[FIRST, i] += w * rho
+            nodes[SECOND, i] += w * rho * rho
+            mass += w
+            mass_away += w * nodes[AWAY, i]
+            mass_square += w * nodes[AWAY, i] * nodes[AWAY, i]
+        of_parts[MASS, k], of_parts[MASS_AWAY, k], of_parts[MASS_SQUARE, k] = mass, mass_away, mass_square
+        if keeps:
+            for i in range(first):
+                weights[k, i] = 0.0
+            for i in range(last, whole):
+                weights[k, i] = 0.0
 
 
 @reordered
-def _add_part_of_many(
-    first: int, last: int, constant: float, rho: float, power: float, k: int, nodes: Floats, weights: Floats
-) -> tuple[float, float, float]:
-    """Do as ``_add_part``: where log(1 + x) is beyond three terms of its series nothing is left of e^-it."""
-    mass, mass_away, mass_square = 0.0, 0.0, 0.0
-    for i in range(np.uint64(first), np.uint64(last)):
-        x = rho * nodes[INVERSE, i]
-        w = nodes[FACTOR, i] * exp(constant + nodes[BASE, i] - power * (x * (1.0 - x * (0.5 - x / 3.0))))
-        weights[k, i] = w
-        nodes[TOTAL, i] += w
-        nodes[FIRST, i] += w * rho
-        nodes[SECOND, i] += w * rho * rho
-        mass += w
-        mass_away += w * nodes[AWAY, i]
-        mass_square += w * nodes[AWAY, i] * nodes[AWAY, i]
-    return mass, mass_away, mass_square
+def _add_parts_of_many(
+    parts: int, power: float, nodes: Floats, of_parts: Floats, blocks: Integers
+) -> None:
+    """Do as ``_add_parts``: where log(1 + x) is beyond three terms of its series nothing is left of e^-it."""
+    for k in range(parts):
+        first, last = max(blocks[0, k], 0) * BLOCK, blocks[1, k] * BLOCK
+        constant, rho = of_parts[CONSTANT, k], of_parts[RHO, k]
+        mass, mass_away, mass_square = 0.0, 0.0, 0.0
+        for i in range(np.uint64(first), np.uint64(last)):
+            x = rho * nodes[INVERSE, i]
+            log_density = constant + nodes[BASE, i] - power * (x * (1.0 - x * (0.5 - x / 3.0)))
+            w = nodes[FACTOR, i] * exp(log_density)
+            nodes[TOTAL, i] += w
+            nodes[FIRST, i] += w * rho
+            nodes[SECOND, i] += w * rho * rho
+            mass += w
+            mass_away += w * nodes[AWAY, i]
+            mass_square += w * nodes[AWAY, i] * nodes[AWAY, i]
+        of_parts[MASS, k], of_parts[MASS_AWAY, k], of_parts[MASS_SQUARE, k] = mass, mass_away, mass_square
 
 
 @inner
 def weigh(
-    count: int, n: float, delta: float, middle: float, ref: float, parts: int, nodes: Floats,
+    count: int, n: float, delta: float, middle: float, ref: float, parts: int, keeps: bool, nodes: Floats,
     of_parts: Floats, blocks: Integers, weights: Floats,
 ) -> None:  # fmt: skip
-    """Fill in the weights of all parts at a line's nodes, and their sums; ``count`` is made whole blocks."""
+    """Fill in the sums of the parts at a line's nodes, and of all parts; ``keeps`` fills in weights too."""
     alpha = (n - 1.0) / 2.0
     power = alpha + delta
     whole = (count + BLOCK - 1) // BLOCK * BLOCK
@@ -162,24 +173,10 @@ def weigh(
                 if blocks[0, k] < 0:
                     blocks[0, k] = block
                 blocks[1, k] = block + 1
-    for k in range(parts):
-        mass, mass_away, mass_square = 0.0, 0.0, 0.0
-        first, last = max(blocks[0, k], 0) * BLOCK, blocks[1, k] * BLOCK
-        for i in range(first):
-            weights[k, i] = 0.0
-        for i in range(last, whole):
-            weights[k, i] = 0.0
-        if first < last:
-            constant, rho = of_parts[CONSTANT, k], of_parts[RHO, k]
-            if alpha < _EXACT:
-                mass, mass_away, mass_square = _add_part(
-                    first, last, constant, rho, power, k, nodes, weights
-                )
-            else:
-                mass, mass_away, mass_square = _add_part_of_many(
-                    first, last, constant, rho, power, k, nodes, weights
-                )
-        of_parts[MASS, k], of_parts[MASS_AWAY, k], of_parts[MASS_SQUARE, k] = mass, mass_away, mass_square
+    if alpha < _EXACT:
+        _add_parts(parts, whole, power, keeps, nodes, of_parts, blocks, weights)
+    else:
+        _add_parts_of_many(parts, power, nodes, of_parts, blocks)
 
 
 @reordered
@@ -204,7 +201,7 @@ def log_moments(
 def add_line(n: float, middle: float, parts: int, of_n: Floats, of_parts: Floats, about: Floats, sums: Floats) -> None:
     """Add the moments of all parts of a line."""
     half_n = 0.5 * n
-    after, mean_of, square_of = of_n[5, 0], of_n[6, 0], of_n[7, 0]
+    mean_of, square_of = of_n[6, 0], of_n[7, 0]
     for k in range(parts):
         mass = of_parts[MASS, k]
         if not mass > 0.0:
