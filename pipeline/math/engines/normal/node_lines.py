@@ -33,7 +33,7 @@ ROWS, PARTS = 16, 40
 """The most components and parts of a prior that a cell may have."""
 SUMS = 9
 """Sums over nodes of 1, mean, its square, variance, its square, N, log variance, its square; least noise."""
-MERGED = 32.0
+MERGED = 16.0
 """From so many records on, parts of the prior are one at a node, by two moments of their scales."""
 FIRST_CUT = 45.0
 """Nats below the least noise at which it is cut off while no mass is known."""

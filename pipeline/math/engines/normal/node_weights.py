@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 BLOCK = 8
 """Nodes for which parts are chosen together: as many as a vector has."""
-_PART = 12.0
+_PART = 10.0
 """Nats below the best part of the prior at a node, at which another is left out there."""
 _EXACT = 1e8
 """Below this many records the logarithm of 1 + x has digits enough; of more, three terms of its series."""
