@@ -299,7 +299,7 @@ def _all_n(  # noqa: C901 - one compiled loop
             while least <= start <= most:
                 away = abs(start - estimate) * nats_of_n
                 number = float(math.floor(graded(nats[0], away) / nats_of_n))
-                number = min(number, math.floor((start if direction > 0.0 else 0.7 * start) / 4.0))
+                number = min(number, math.floor((start if direction > 0.0 else 0.7 * start) / 3.0))
                 if start < _NEAR:
                     number = 1.0
                 number = max(number, 1.0)

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from suffice.pipeline.math.distributions.machine_code import inner
+from suffice.pipeline.math.distributions.vector_functions import log1p
 from suffice.pipeline.math.engines.normal.node_tables import put_line, put_parts, put_point
 from suffice.pipeline.math.engines.normal.node_weights import (
     BLOCK, BOUND, CONSTANT, FACTOR, KINK, LENGTH, LEVEL, LOC, NODE_ROWS, OVER, PART_ROWS, RHO, SHIFT, SLOPE, SPAN, START,
@@ -247,6 +248,7 @@ def integrate_line(  # noqa: C901, PLR0911, PLR0912, PLR0915 - one compiled loop
     # Below, even the narrowest part leaves too little: alpha log(1 + rho / E) = cut - noise.
     low = max(low, least_rho / math.expm1(min((cut - lowest + 1.0) / alpha, 500.0)))
     width = 4.0 * math.sqrt(1.0 / alpha + 1.0 / delta)
+    widest = math.exp(width)
     points = rule[2]
     used = 0
     for i in range(count):
@@ -257,10 +259,11 @@ def integrate_line(  # noqa: C901, PLR0911, PLR0912, PLR0915 - one compiled loop
         slope = outer if i + 1 == count else (noise[i + 1] - noise[i]) / (kinks[i + 1] - kinks[i])
         while start < end:
             rises = (alpha * least_rho - delta * start) / (start + least_rho)
-            step = width
+            grows = widest
             if rises > 0.0:
-                step = min(width * (1.0 + 0.5 * math.log1p(least_rho / start)), nats[2] / rises)
-            stop = min(end, start * math.exp(step))
+                step = min(width * (1.0 + 0.5 * log1p(least_rho / start)), nats[2] / rises)
+                grows = math.exp(step)
+            stop = min(end, start * grows)
             if slope > 0.0:
                 here = noise[i] + slope * (start - kinks[i]) - sums[8]
                 stop = min(stop, start + graded(nats[2], here - 4.0) / slope)
@@ -270,7 +273,7 @@ def integrate_line(  # noqa: C901, PLR0911, PLR0912, PLR0915 - one compiled loop
                 stop = min(stop, start - allowed / slope)
             if stop + 0.3 * (stop - start) > end:
                 stop = end
-            length = math.log1p((stop - start) / start)
+            length = log1p((stop - start) / start)
             if used + points + BLOCK > nodes.shape[1]:
                 return False
             for node in range(points):

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from suffice.pipeline.math.distributions.machine_code import inner, reordered, vectorised
-from suffice.pipeline.math.distributions.vector_functions import exp, log
+from suffice.pipeline.math.distributions.vector_functions import exp, log, log1p
 
 if TYPE_CHECKING:
     from suffice.typing import Floats
@@ -27,8 +27,6 @@ BLOCK = 8
 """Nodes for which parts are chosen together: as many as a vector has."""
 _PART = 10.0
 """Nats below the best part of the prior at a node, at which another is left out there."""
-_EXACT = 1e8
-"""Below this many records the logarithm of 1 + x has digits enough; of more, three terms of its series."""
 
 # Rows of the array of a line's nodes. The first six are what makes the next ones.
 START, LENGTH, KINK, LEVEL, SLOPE, FACTOR, SHIFT, SPAN = range(8)
@@ -65,14 +63,7 @@ def _prepare(count: int, ref: float, delta: float, middle: float, nodes: Floats)
 def _at_edge(count: int, inverse: float, power: float, row: int, of_parts: Floats) -> None:
     """Log densities of the parts but for what they share."""
     for k in range(count):
-        of_parts[row, k] = of_parts[CONSTANT, k] - power * log(1.0 + of_parts[RHO, k] * inverse)
-
-
-@vectorised
-def _at_edge_of_many(count: int, inverse: float, power: float, row: int, of_parts: Floats) -> None:
-    for k in range(count):
-        x = of_parts[RHO, k] * inverse
-        of_parts[row, k] = of_parts[CONSTANT, k] - power * (x * (1.0 - x * (0.5 - x / 3.0)))
+        of_parts[row, k] = of_parts[CONSTANT, k] - power * log1p(of_parts[RHO, k] * inverse)
 
 
 @reordered
@@ -86,7 +77,7 @@ def _add_parts(
         constant, rho = of_parts[CONSTANT, k], of_parts[RHO, k]
         mass, mass_away, mass_square = 0.0, 0.0, 0.0
         for i in range(np.uint64(first), np.uint64(last)):
-            log_density = constant + nodes[BASE, i] - power * log(1.0 + rho * nodes[INVERSE, i])
+            log_density = constant + nodes[BASE, i] - power * log1p(rho * nodes[INVERSE, i])
             w = nodes[FACTOR, i] * exp(log_density)
             weights[k, i] = w
             nodes[TOTAL, i] += w
@@ -103,36 +94,13 @@ def _add_parts(
                 weights[k, i] = 0.0
 
 
-@reordered
-def _add_parts_of_many(
-    parts: int, power: float, nodes: Floats, of_parts: Floats, blocks: Integers
-) -> None:
-    """Do as ``_add_parts``: where log(1 + x) is beyond three terms of its series nothing is left of e^-it."""
-    for k in range(parts):
-        first, last = max(blocks[0, k], 0) * BLOCK, blocks[1, k] * BLOCK
-        constant, rho = of_parts[CONSTANT, k], of_parts[RHO, k]
-        mass, mass_away, mass_square = 0.0, 0.0, 0.0
-        for i in range(np.uint64(first), np.uint64(last)):
-            x = rho * nodes[INVERSE, i]
-            log_density = constant + nodes[BASE, i] - power * (x * (1.0 - x * (0.5 - x / 3.0)))
-            w = nodes[FACTOR, i] * exp(log_density)
-            nodes[TOTAL, i] += w
-            nodes[FIRST, i] += w * rho
-            nodes[SECOND, i] += w * rho * rho
-            mass += w
-            mass_away += w * nodes[AWAY, i]
-            mass_square += w * nodes[AWAY, i] * nodes[AWAY, i]
-        of_parts[MASS, k], of_parts[MASS_AWAY, k], of_parts[MASS_SQUARE, k] = mass, mass_away, mass_square
-
-
 @inner
 def weigh(
     count: int, n: float, delta: float, middle: float, ref: float, parts: int, keeps: bool, nodes: Floats,
     of_parts: Floats, blocks: Integers, weights: Floats,
 ) -> None:  # fmt: skip
     """Fill in the sums of the parts at a line's nodes, and of all parts; ``keeps`` fills in weights too."""
-    alpha = (n - 1.0) / 2.0
-    power = alpha + delta
+    power = (n - 1.0) / 2.0 + delta
     whole = (count + BLOCK - 1) // BLOCK * BLOCK
     for i in range(count, whole):
         for row in range(FACTOR):
@@ -144,18 +112,12 @@ def weigh(
         blocks[0, k], blocks[1, k] = -1, 0
     for block in range(whole // BLOCK):
         if block == 0:
-            if alpha < _EXACT:
-                _at_edge(padded, nodes[INVERSE, 0], power, AT_LOW, of_parts)
-            else:
-                _at_edge_of_many(padded, nodes[INVERSE, 0], power, AT_LOW, of_parts)
+            _at_edge(padded, nodes[INVERSE, 0], power, AT_LOW, of_parts)
         else:
             for k in range(parts):
                 of_parts[AT_LOW, k] = of_parts[AT_HIGH, k]
         last = min((block + 1) * BLOCK, whole - 1)
-        if alpha < _EXACT:
-            _at_edge(padded, nodes[INVERSE, last], power, AT_HIGH, of_parts)
-        else:
-            _at_edge_of_many(padded, nodes[INVERSE, last], power, AT_HIGH, of_parts)
+        _at_edge(padded, nodes[INVERSE, last], power, AT_HIGH, of_parts)
         best_low, best_high = 0, 0
         for k in range(1, parts):
             if of_parts[AT_LOW, k] > of_parts[AT_LOW, best_low]:
@@ -173,10 +135,7 @@ def weigh(
                 if blocks[0, k] < 0:
                     blocks[0, k] = block
                 blocks[1, k] = block + 1
-    if alpha < _EXACT:
-        _add_parts(parts, whole, power, keeps, nodes, of_parts, blocks, weights)
-    else:
-        _add_parts_of_many(parts, power, nodes, of_parts, blocks)
+    _add_parts(parts, whole, power, keeps, nodes, of_parts, blocks, weights)
 
 
 @reordered
