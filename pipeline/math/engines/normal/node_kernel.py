@@ -1,6 +1,6 @@
 """Compiled loops of the nested rule over N and m, and over cells; see ``nested_rule`` and ``node_lines``.
 
-Machine code is kept beside this module while it stays as it is: whoever changes ``node_lines`` alone removes
+Machine code is kept beside this module while it stays as it is: whoever changes only what it calls removes
 ``__pycache__``.
 """
 
@@ -65,8 +65,8 @@ RULES: tuple[tuple[tuple[int, int, int], tuple[float, float, float, float]], ...
 def _slice(  # noqa: C901, PLR0912, PLR0915 - one compiled loop
     n: float, weight: float, rule: Integers, nats: Floats, y: Floats, rows: Floats, prior: Floats,
     n_terms: Floats, of_n: Floats, nats_of_n: float, known: float, ref: float, sums: Floats, about: Floats,
-    store: bool, merging: Floats, tables: Floats, keys: Integers, nodes: Floats, of_parts: Floats, blocks: Integers,
-    weights: Floats, state: Floats,
+    store: bool, merging: Floats, tables: Floats, keys: Integers, nodes: Floats, of_parts: Floats,
+    blocks: Integers, weights: Floats, state: Floats,
 ) -> bool:  # fmt: skip
     """Integrate over m and log E, given N >= 2; ``state`` gets the least noise and whether it was cut."""
     bound = set_n(n, prior, n_terms, of_n)
@@ -190,10 +190,10 @@ def _slice(  # noqa: C901, PLR0912, PLR0915 - one compiled loop
 
 
 @inner
-def _few(  # noqa: C901, PLR0911, PLR0912, PLR0915 - one compiled loop
+def _few(  # noqa: C901, PLR0912, PLR0915 - one compiled loop
     n: float, rule: Integers, nats: Floats, y: Floats, rows: Floats, prior: Floats, n_terms: Floats,
-    of_n: Floats, known: float, ref: float, sums: Floats, about: Floats, store: bool, merging: Floats, tables: Floats,
-    keys: Integers,
+    of_n: Floats, known: float, ref: float, sums: Floats, about: Floats, store: bool, merging: Floats,
+    tables: Floats, keys: Integers,
 ) -> bool:  # fmt: skip
     """N = 0, a point, and N = 1, a curve in m: E is 0."""
     bound = set_n(n, prior, n_terms, of_n)
@@ -269,8 +269,8 @@ def _few(  # noqa: C901, PLR0911, PLR0912, PLR0915 - one compiled loop
                     shrunk = of_n[4, k]
                     loc = shrunk * (m - prior[1, k]) + prior[1, k] - about[0]
                     if not add_point(
-                        w, 1.0, loc, shrunk * shift, shrunk * span, k, scale, of_n, sums, about, store, merging, tables,
-                        keys,
+                        w, 1.0, loc, shrunk * shift, shrunk * span, k, scale, of_n, sums, about, store,
+                        merging, tables, keys,
                     ):  # fmt: skip
                         return False
             start = stop
@@ -284,8 +284,8 @@ def _few(  # noqa: C901, PLR0911, PLR0912, PLR0915 - one compiled loop
 def _all_n(  # noqa: C901 - one compiled loop
     estimate: float, nats_of_n: float, support: Floats, rule: Integers, nats: Floats, y: Floats, rows: Floats,
     prior: Floats, n_terms: Floats, of_n: Floats, known: float, ref: float, sums: Floats, about: Floats,
-    store: bool, merging: Floats, tables: Floats, keys: Integers, nodes: Floats, of_parts: Floats, blocks: Integers,
-    weights: Floats,
+    store: bool, merging: Floats, tables: Floats, keys: Integers, nodes: Floats, of_parts: Floats,
+    blocks: Integers, weights: Floats,
 ) -> bool:  # fmt: skip
     """Sum over N: from what was observed outward, integers one by one where they are few."""
     least, most = max(support[0], 2.0), support[1]
@@ -310,8 +310,8 @@ def _all_n(  # noqa: C901 - one compiled loop
                 for i in range(points):
                     if not _slice(
                         middle + direction * offset[i], weight[i], rule, nats, y, rows, prior, n_terms, of_n,
-                        nats_of_n, known, ref, sums, about, store, merging, tables, keys, nodes, of_parts, blocks,
-                        weights, state,
+                        nats_of_n, known, ref, sums, about, store, merging, tables, keys, nodes, of_parts,
+                        blocks, weights, state,
                     ):  # fmt: skip
                         return False
                     skipped = skipped and state[1] > 0.0
@@ -338,7 +338,8 @@ def _all_n(  # noqa: C901 - one compiled loop
             sums,
             about,
             store,
-            merging, tables,
+            merging,
+            tables,
             keys,
         ):
             return False

@@ -14,7 +14,7 @@ of (N, t, q) over the cone q >= t^2 / N: outside of the interval in which one is
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -22,8 +22,24 @@ from suffice.pipeline.math.distributions.machine_code import inner
 from suffice.pipeline.math.distributions.vector_functions import log1p
 from suffice.pipeline.math.engines.normal.node_tables import put_line, put_parts, put_point
 from suffice.pipeline.math.engines.normal.node_weights import (
-    BLOCK, BOUND, CONSTANT, FACTOR, KINK, LENGTH, LEVEL, LOC, NODE_ROWS, OVER, PART_ROWS, RHO, SHIFT, SLOPE, SPAN, START,
-    add_line, bounds, log_moments, weigh,
+    BLOCK,
+    BOUND,
+    CONSTANT,
+    FACTOR,
+    KINK,
+    LENGTH,
+    LEVEL,
+    LOC,
+    OVER,
+    RHO,
+    SHIFT,
+    SLOPE,
+    SPAN,
+    START,
+    add_line,
+    bounds,
+    log_moments,
+    weigh,
 )
 
 if TYPE_CHECKING:
@@ -147,7 +163,9 @@ def set_n(n: float, prior: Floats, n_terms: Floats, of_n: Floats) -> float:
         of_n[7, k] = 1.0 / (after - 2.0) if after > 2.0 else 0.0
         if n >= 2.0:
             # The best density over E, at E = rho alpha / delta, but for -delta log(rho).
-            of_n[8, k] = constant - (alpha + delta) * math.log1p(delta / alpha) - delta * math.log(alpha / delta)
+            of_n[8, k] = (
+                constant - (alpha + delta) * math.log1p(delta / alpha) - delta * math.log(alpha / delta)
+            )
         # Given N the mean is Student's t, whose density is at most that of its middle, and that below 1 / sd.
         width = math.sqrt(scale / concentration * (1.0 / precision + 1.0 / whole))
         best = prior[0, k] + log_n_prior - math.log(width)

@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING
 from suffice.pipeline.math.distributions.machine_code import inner, merged, vectorised
 from suffice.pipeline.math.distributions.vector_functions import bits_of, log, number_of
 from suffice.pipeline.math.engines.normal.node_weights import (
-    E, FIRST, LOC, MASS, OVER, RHO, SECOND, SHIFT, SPAN, TOTAL,
+    FIRST,
+    LOC,
+    MASS,
+    OVER,
+    RHO,
+    SECOND,
+    SHIFT,
+    SPAN,
+    TOTAL,
+    E,
 )
 
 if TYPE_CHECKING:
@@ -176,7 +185,7 @@ def put_line(
 
 
 @inner
-def put_parts(
+def put_parts(  # noqa: C901, PLR0912 - one compiled loop
     n: float, count: int, points: int, shift_m: float, span_m: float, parts: int, of_n: Floats,
     of_parts: Floats, nodes: Floats, weights: Floats, about: Floats, merging: Floats, tables: Floats,
     keys: Integers,

@@ -1,8 +1,8 @@
 r"""Weights of all parts of the prior at the nodes of a line of log E, as loops that become vectors.
 
-The integrand is (1) of ``node_lines``. Nodes stand in ascending order of E, in rows of one array. For two parts
-the log of the ratio of their densities is monotone in E, rising where the first has the larger :math:`\rho`:
-what is far below another part at one end of a block of nodes is so in all of it, and is left out there.
+The integrand is (1) of ``node_lines``. Nodes stand in ascending order of E, in columns of one array. For two
+parts the log of the ratio of their densities is monotone in E, rising where the first has the larger
+:math:`\rho`: what is below another part at the end of a block where it is best is so in all of the block.
 
 .. math:: \log\frac{p_k}{p_j} = \text{const} - (\alpha + \delta) \log \frac{E + \rho_k}{E + \rho_j} \qquad (1)
 
@@ -95,7 +95,7 @@ def _add_parts(
 
 
 @inner
-def weigh(
+def weigh(  # noqa: C901, PLR0912 - one compiled loop
     count: int, n: float, delta: float, middle: float, ref: float, parts: int, keeps: bool, nodes: Floats,
     of_parts: Floats, blocks: Integers, weights: Floats,
 ) -> None:  # fmt: skip
@@ -139,9 +139,7 @@ def weigh(
 
 
 @reordered
-def log_moments(
-    count: int, half_n: float, after: float, known: float, nodes: Floats
-) -> tuple[float, float]:
+def log_moments(count: int, half_n: float, after: float, known: float, nodes: Floats) -> tuple[float, float]:
     """Mass times the log variance from what is known, and its square, about."""
     first, second = 0.0, 0.0
     for i in range(count):
@@ -157,7 +155,9 @@ def log_moments(
 
 
 @inner
-def add_line(n: float, middle: float, parts: int, of_n: Floats, of_parts: Floats, about: Floats, sums: Floats) -> None:
+def add_line(
+    n: float, middle: float, parts: int, of_n: Floats, of_parts: Floats, about: Floats, sums: Floats
+) -> None:
     """Add the moments of all parts of a line."""
     half_n = 0.5 * n
     mean_of, square_of = of_n[6, 0], of_n[7, 0]
