@@ -38,7 +38,7 @@ from suffice.pipeline.math.engines.normal.node_tables import FIELDS, MERGING_ROW
 from suffice.pipeline.math.engines.normal.node_weights import NODE_ROWS, PART_ROWS
 
 if TYPE_CHECKING:
-    from suffice.pipeline.math.engines.normal.node_lines import Integers
+    from suffice.pipeline.math.engines.normal.node_weights import Integers
     from suffice.typing import Floats
 
 _MOST_SLICES = 3000
