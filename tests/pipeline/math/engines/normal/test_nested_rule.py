@@ -32,6 +32,8 @@ SPREAD = [(2.0**-k, 0.0, 4.0**-k, 3.0, 4.0 * 4.0**-k) for k in range(10)]
 """Priors of every scale, as the default one is."""
 APART = [(0.2, loc, 0.01, 3.0, 1e-4 * 6.0**k) for k, loc in enumerate((-0.9, 0.4, -0.2, 0.8, 0.0))]
 PRECISE = [(0.2, 0.1, 50.0, 3.0, 1e-4 * 6.0**k) for k in range(5)]
+WIDE = [(1.0, 0.0, 0.05, 3.0, 3.0 * 10.0 ** (k - 1)) for k in range(10)]
+"""Parts that hold little mass, and the variance's moments."""
 CONJUGATE = [(1.0, 0.1, 0.5, 3.0, 0.04)]
 QUANTILES = (0.025, 0.5, 0.975)
 
@@ -78,9 +80,11 @@ PROBLEMS = {
     "of one record": cells([(1.0, 0.3, 0.0)], 2.0, Fixed(1), SPREAD),
     "few records": cells([(6.0, -0.3, 0.03), (6.0, 0.6, 1e-4)], 0.1, Fixed(6), SPREAD),
     "far means": cells([(130.0, 0.94, 0.04), (45.0, -0.9, 0.1)], 7.0, Reciprocal(10**12), SPREAD),
+    "very many records": cells([(3e9, -0.4, 0.2), (4e11, 0.7, 1e-3)], 0.5, Reciprocal(10**12), SPREAD),
     "long tails": cells([(2034.0, -0.4, 1e-6), (2034.0, 0.7, 3e-6)], 0.4, Fixed(2034), SPREAD),
 }
-"""The last three: a wide inverse gamma, means that the parts shrink unlike, and long panels in log E."""
+"""The last four: a wide inverse gamma, means that the parts shrink unlike, logarithms of 1 + x where x is
+1e-9 and less, and long panels in log E."""
 QUICK = ("few records", "far means", "long tails", "public", "of one record")
 
 
@@ -149,6 +153,22 @@ def test_every_problem_agrees_with_usual_boxes(name: str) -> None:
     boxes = MomentPosterior(noisy=PROBLEMS[name], nested=False)
     assert np.all(differences(nested, boxes) < [0.01, 0.02, 0.01, 0.02, 0.02])
     assert np.all(np.isfinite(nested.error))
+
+
+def test_parts_of_little_mass_count_in_moments() -> None:
+    # Boxes cover a part alone to a share of its mass, and all parts to a share of what all hold.
+    noisy = cells([(2.0, 0.1, 0.02)], 1.0, Fixed(2), WIDE)
+    nested = MomentPosterior(noisy=noisy, nested=True)
+    alone = [MomentPosterior(noisy=replace(noisy, prior=MomentsPrior.of([part]))) for part in WIDE]
+    evidence = np.array([part.log_evidence[0] for part in alone])
+    share = np.exp(evidence - np.max(evidence))
+    share /= np.sum(share)
+    mean = share @ np.array([part.mean[0] for part in alone])
+    square = share @ np.array([part.mean[0] ** 2 + part.sd[0] ** 2 for part in alone])
+    sd = np.sqrt(square - mean**2)
+    assert np.all(np.isfinite(nested.error))
+    assert np.all(np.abs(nested.mean[0] - mean) < 0.004 * sd)
+    assert nested.sd[0] == pytest.approx(sd, rel=0.01)
 
 
 @pytest.mark.slow
