@@ -21,6 +21,7 @@ from suffice.pipeline.rows.sources import (
     postgresql,
     snowflake,
 )
+from suffice.pipeline.rows.sources.parquet_files import RowGroups, read_files
 from suffice.pipeline.spec.windows_and_amendments import ALL
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from suffice.pipeline.rows.sources.contract import PartSchema, Pin, Source, Split
+    from suffice.pipeline.rows.sources.parquet_files import PageReader
     from suffice.pipeline.spec.spec import Spec
     from suffice.pipeline.terms.declaration.data_contract import DataContract
 
@@ -91,8 +93,15 @@ def splits(pin: Pin) -> tuple[Split, ...]:
     return _reader(pin.kind).splits(pin)
 
 
-def read(split: Split, columns: Sequence[str], block_rows: int) -> Iterator[pa.RecordBatch]:
-    """Read columns of a split in blocks; see `contract.Source.read`."""
+def read(
+    split: Split, columns: Sequence[str], block_rows: int, pages: PageReader | None = None
+) -> Iterator[pa.RecordBatch]:
+    """Read columns of a split in blocks; see `contract.Source.read`.
+
+    Where there is a reader of pages, it reads of Parquet files what it can, and its blocks are as it makes them.
+    """
+    if pages is not None and all(isinstance(piece, RowGroups) for piece in split.pieces):
+        return read_files(split, columns, block_rows, pages)
     return _reader(split.kind).read(split, columns, block_rows)
 
 

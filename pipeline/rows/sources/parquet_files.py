@@ -141,8 +141,31 @@ class RowDeletes(Protocol):
         """Return the filter of a file's rows, given the file's columns."""
 
 
-def read_piece(piece: RowGroups, columns: Sequence[str], block_rows: int) -> Iterator[pa.RecordBatch]:
+class PageReader(Protocol):
+    """Reads row groups without Arrow, as far as it can."""
+
+    def read(self, content: BinaryIO, file: pq.ParquetFile, number: int) -> Iterator[Any]:
+        """Read blocks of consecutive rows of a row group, from its first on; Arrow reads those that are left.
+
+        Blocks have a number of rows as batches have, `num_rows`. It reads an open file where it needs to.
+        """
+
+
+def read_piece(
+    piece: RowGroups, columns: Sequence[str], block_rows: int, pages: PageReader | None = None
+) -> Iterator[pa.RecordBatch]:
     """Read the source's columns of some row groups in blocks of at most `block_rows` rows.
+
+    Parameters
+    ----------
+    piece : RowGroups
+        The row groups.
+    columns : sequence of str
+        The source's columns.
+    block_rows : int
+        The most rows of a batch.
+    pages : PageReader, optional
+        Reads row groups of local files that are as the source has them.
 
     Raises
     ------
@@ -156,7 +179,8 @@ def read_piece(piece: RowGroups, columns: Sequence[str], block_rows: int) -> Ite
             rows = None if piece.values is None else _filter(stored, piece, piece.values)
             names = piece.columns.stored(columns)
             beside = [name for name in rows.stored if name not in names] if rows else []
-            for batch in _batches(stored, piece, [*names, *beside], block_rows):
+            is_plain = piece.kept is None and rows is None and piece.columns == AS_STORED
+            for batch in _batches(stored, piece, [*names, *beside], block_rows, pages if is_plain else None):
                 kept = None if piece.kept is None else piece.kept.slice(n_rows, batch.num_rows)
                 n_rows += batch.num_rows
                 if rows is not None:
@@ -207,7 +231,7 @@ def check_file(file: PinnedFile, called: str) -> None:
 
 
 def _batches(
-    stored: BinaryIO, piece: RowGroups, names: list[str], block_rows: int
+    stored: BinaryIO, piece: RowGroups, names: list[str], block_rows: int, pages: PageReader | None
 ) -> Iterator[pa.RecordBatch]:
     fetched = stored if isinstance(stored, ObjectFile) else None
     if fetched is not None and piece.file.size <= _SMALL_BYTES:
@@ -221,6 +245,10 @@ def _batches(
         pre_buffer=False,
         buffer_size=_READ_BYTES,
     ) as file:
+        if pages is not None and not isinstance(stored, ObjectFile):
+            for number in piece.row_groups:
+                yield from _by_pages(stored, file, number, names, block_rows, pages)
+            return
         if fetched is None:
             yield from _read(file, block_rows, piece.row_groups, names)
             return
@@ -234,6 +262,28 @@ def _read(
 ) -> Iterator[pa.RecordBatch]:
     for batch in file.iter_batches(block_rows, row_groups=list(row_groups), columns=names, use_threads=False):
         yield with_instants(batch, file)
+
+
+def _by_pages(
+    stored: BinaryIO,
+    file: pq.ParquetFile,
+    number: int,
+    names: list[str],
+    block_rows: int,
+    pages: PageReader,
+) -> Iterator[Any]:
+    """Read a row group by pages, and the rows from which on that could not be done by Arrow."""
+    n_read = 0
+    for block in pages.read(stored, file, number):
+        n_read += block.num_rows
+        yield block
+    if n_read == file.metadata.row_group(number).num_rows:
+        return
+    for batch in _read(file, block_rows, [number], names):
+        skipped = min(n_read, batch.num_rows)
+        n_read -= skipped
+        if skipped < batch.num_rows:
+            yield batch.slice(skipped)
 
 
 def _fetches(
@@ -429,8 +479,10 @@ def file_splits(kind: str, pinned: PinnedFiles) -> tuple[Split, ...]:
     return tuple(_splits(kind, _row_groups(pinned), split_rows(n_rows, pinned.n_columns)))
 
 
-def read_files(split: Split, columns: Sequence[str], block_rows: int) -> Iterator[pa.RecordBatch]:
-    """Read the source's columns of a split in blocks of at most `block_rows` rows.
+def read_files(
+    split: Split, columns: Sequence[str], block_rows: int, pages: PageReader | None = None
+) -> Iterator[pa.RecordBatch]:
+    """Read the source's columns of a split in blocks of at most `block_rows` rows; see `read_piece`.
 
     Raises
     ------
@@ -438,7 +490,7 @@ def read_files(split: Split, columns: Sequence[str], block_rows: int) -> Iterato
         Where a file cannot be read, or is not the pinned one.
     """
     for piece in split.pieces:
-        yield from read_piece(piece, columns, block_rows)
+        yield from read_piece(piece, columns, block_rows, pages)
 
 
 def check_files(pinned: PinnedFiles) -> None:

@@ -1,0 +1,465 @@
+/* Pages of flat Parquet columns: headers, null levels, dictionary indices, texts. See paged_columns.py.
+
+   The bytes come from a file, and nothing that they say is believed: what is not exactly as expected here is
+   refused, and Arrow reads it. No read leaves its array, and nothing is allocated. */
+
+#include <string.h>
+
+#include "call.h"
+
+typedef struct {
+    const uint8_t *at, *end;
+} Bytes;
+
+typedef enum { READ, ENDS, WRONG } Outcome; /* read, cut off by the end of the bytes, or refused */
+
+/* An unsigned number of at most so many bits, seven in a byte. */
+static Outcome read_varint(Bytes *bytes, int bits, uint64_t *number)
+{
+    *number = 0;
+    for (int shift = 0; shift < bits; shift += 7) {
+        if (bytes->at == bytes->end)
+            return ENDS;
+        uint64_t byte = *bytes->at++;
+        if (bits - shift < 7 && (byte & 0x7F) >> (bits - shift))
+            return WRONG;
+        *number |= (byte & 0x7F) << shift;
+        if (byte < 0x80)
+            return READ;
+    }
+    return WRONG;
+}
+
+/* Page headers in Thrift's compact protocol. */
+
+enum { STOP = 0, TRUE_TYPE = 1, FALSE_TYPE = 2, INT32_TYPE = 5, INT64_TYPE = 6, BINARY_TYPE = 8, STRUCT_TYPE = 12 };
+enum { KIND, ENCODING, N_VALUES, BEGIN, COMPRESSED, UNCOMPRESSED, LEVELS, IS_COMPRESSED, N_NULLS, CRC, N_ROWS,
+       LEVEL_ENCODING, REPEATED_ENCODING, REPEATED_LEVELS, IS_SORTED, N_SLOTS, NO_SLOT };
+enum { N_COLUMNS = CRC + 1 };
+enum { DATA_PAGE = 0, DICTIONARY_PAGE = 2, DATA_PAGE_2 = 3 };
+enum { MOST_FIELDS = 8 };
+
+typedef struct Field {
+    int id, type, slot; /* the type of a truth value is TRUE_TYPE */
+    bool is_required;
+    const struct Field *fields;
+} Field;
+
+static const Field STATISTICS[] = {
+    {1, BINARY_TYPE, NO_SLOT, false, 0}, {2, BINARY_TYPE, NO_SLOT, false, 0}, {3, INT64_TYPE, NO_SLOT, false, 0},
+    {4, INT64_TYPE, NO_SLOT, false, 0},  {5, BINARY_TYPE, NO_SLOT, false, 0}, {6, BINARY_TYPE, NO_SLOT, false, 0},
+    {7, TRUE_TYPE, NO_SLOT, false, 0},   {8, TRUE_TYPE, NO_SLOT, false, 0},   {0}};
+static const Field DATA[] = {{1, INT32_TYPE, N_VALUES, true, 0},
+                             {2, INT32_TYPE, ENCODING, true, 0},
+                             {3, INT32_TYPE, LEVEL_ENCODING, true, 0},
+                             {4, INT32_TYPE, REPEATED_ENCODING, true, 0},
+                             {5, STRUCT_TYPE, NO_SLOT, false, STATISTICS},
+                             {0}};
+static const Field DICTIONARY[] = {{1, INT32_TYPE, N_VALUES, true, 0},
+                                   {2, INT32_TYPE, ENCODING, true, 0},
+                                   {3, TRUE_TYPE, IS_SORTED, false, 0},
+                                   {0}};
+static const Field DATA_2[] = {{1, INT32_TYPE, N_VALUES, true, 0},   {2, INT32_TYPE, N_NULLS, true, 0},
+                               {3, INT32_TYPE, N_ROWS, true, 0},     {4, INT32_TYPE, ENCODING, true, 0},
+                               {5, INT32_TYPE, LEVELS, true, 0},     {6, INT32_TYPE, REPEATED_LEVELS, true, 0},
+                               {7, TRUE_TYPE, IS_COMPRESSED, false, 0}, {8, STRUCT_TYPE, NO_SLOT, false, STATISTICS},
+                               {0}};
+static const Field PAGE[] = {{1, INT32_TYPE, KIND, true, 0},
+                             {2, INT32_TYPE, UNCOMPRESSED, true, 0},
+                             {3, INT32_TYPE, COMPRESSED, true, 0},
+                             {4, INT32_TYPE, CRC, false, 0},
+                             {5, STRUCT_TYPE, NO_SLOT, false, DATA},
+                             {7, STRUCT_TYPE, NO_SLOT, false, DICTIONARY},
+                             {8, STRUCT_TYPE, NO_SLOT, false, DATA_2},
+                             {0}};
+
+/* Read a struct: its fields in ascending order, none that is unknown; `seen` has a bit for each. */
+static Outcome read_struct(Bytes *bytes, const Field *fields, int64_t *slots, unsigned *seen)
+{
+    int id = 0;
+    *seen = 0;
+    for (;;) {
+        if (bytes->at == bytes->end)
+            return ENDS;
+        uint8_t header = *bytes->at++;
+        if (header == STOP)
+            break;
+        int type = header & 0x0F;
+        id += header >> 4;
+        if (header < 0x10)
+            return WRONG;
+        const Field *field = fields;
+        while (field->id && field->id != id)
+            field++;
+        if (!field->id || type != (field->type == TRUE_TYPE && type == FALSE_TYPE ? FALSE_TYPE : field->type))
+            return WRONG;
+        *seen |= 1u << (field - fields);
+        uint64_t number = 0;
+        Outcome outcome = READ;
+        if (type == STRUCT_TYPE) {
+            unsigned inner;
+            outcome = read_struct(bytes, field->fields, slots, &inner);
+        } else if (type == INT32_TYPE || type == INT64_TYPE) {
+            outcome = read_varint(bytes, type == INT32_TYPE ? 32 : 64, &number);
+            number = (number >> 1) ^ (0 - (number & 1));
+        } else if (type == BINARY_TYPE) {
+            outcome = read_varint(bytes, 31, &number);
+            if (outcome == READ && number > (uint64_t)(bytes->end - bytes->at))
+                outcome = ENDS;
+            else if (outcome == READ)
+                bytes->at += number;
+        } else
+            number = type == TRUE_TYPE;
+        if (outcome != READ)
+            return outcome;
+        if (field->slot != NO_SLOT)
+            slots[field->slot] = (int64_t)number;
+    }
+    for (const Field *field = fields; field->id; field++)
+        if (field->is_required && !(*seen >> (field - fields) & 1))
+            return WRONG;
+    return READ;
+}
+
+/* Encodings: PLAIN 0, PLAIN_DICTIONARY 2, RLE 3, BIT_PACKED 4, RLE_DICTIONARY 8. */
+static Outcome read_header(Bytes *bytes, int64_t *slots)
+{
+    enum { HAS_DATA = 1 << 4, HAS_DICTIONARY = 1 << 5, HAS_DATA_2 = 1 << 6 };
+    unsigned seen;
+    memset(slots, 0, N_SLOTS * sizeof *slots);
+    slots[IS_COMPRESSED] = 1;
+    slots[LEVELS] = slots[N_NULLS] = -1;
+    slots[CRC] = INT64_MIN;
+    Outcome outcome = read_struct(bytes, PAGE, slots, &seen);
+    if (outcome != READ)
+        return outcome;
+    unsigned inner = seen & (HAS_DATA | HAS_DICTIONARY | HAS_DATA_2);
+    int64_t kind = slots[KIND], encoding = slots[ENCODING];
+    bool is_coded = encoding == 0 || encoding == 2 || encoding == 8;
+    bool is_right =
+        kind == DATA_PAGE ? inner == HAS_DATA && is_coded && slots[LEVEL_ENCODING] == 3 &&
+                                (slots[REPEATED_ENCODING] == 3 || slots[REPEATED_ENCODING] == 4)
+        : kind == DICTIONARY_PAGE ? inner == HAS_DICTIONARY && (encoding == 0 || encoding == 2)
+        : kind == DATA_PAGE_2
+            ? inner == HAS_DATA_2 && is_coded && !slots[REPEATED_LEVELS] && slots[N_ROWS] == slots[N_VALUES] &&
+                  0 <= slots[LEVELS] && slots[LEVELS] <= slots[COMPRESSED] && slots[LEVELS] <= slots[UNCOMPRESSED] &&
+                  0 <= slots[N_NULLS] && slots[N_NULLS] <= slots[N_VALUES]
+            : false;
+    return is_right && slots[N_VALUES] >= 0 && slots[COMPRESSED] >= 0 && slots[UNCOMPRESSED] >= 0 ? READ : WRONG;
+}
+
+/* List the pages that lie wholly within some bytes, which begin with a header, a page a line; the first line
+   has their number and where the last one ends. */
+static bool page_headers(const Argument *a)
+{
+    const uint8_t *first = a[0].data;
+    int64_t *table = a[1].data, n_pages = 0, end = 0, slots[N_SLOTS];
+    if (a[1].columns != N_COLUMNS || a[1].rows < 2)
+        return false;
+    Bytes bytes = {first, first + a[0].rows};
+    while (bytes.at < bytes.end && n_pages + 1 < a[1].rows) {
+        Outcome outcome = read_header(&bytes, slots);
+        if (outcome == WRONG)
+            return false;
+        if (outcome == ENDS || slots[COMPRESSED] > bytes.end - bytes.at)
+            break;
+        slots[BEGIN] = bytes.at - first;
+        bytes.at += slots[COMPRESSED];
+        end = bytes.at - first;
+        memcpy(table + ++n_pages * N_COLUMNS, slots, N_COLUMNS * sizeof *slots);
+    }
+    memset(table, 0, N_COLUMNS * sizeof *table);
+    table[0] = n_pages;
+    table[1] = end;
+    return true;
+}
+
+/* Runs of numbers of some bits: one number repeated, or groups of eight, packed. */
+
+enum { MOST_BITS = 24, DENSE = 2048 };
+
+typedef struct {
+    Bytes bytes;
+    int width;
+    int64_t left;          /* numbers of this run that are not yet read */
+    const uint8_t *packed; /* where they lie, or NULL where they are one number */
+    uint32_t number;
+} Runs;
+
+static bool next_run(Runs *runs)
+{
+    uint64_t header;
+    if (read_varint(&runs->bytes, 32, &header) != READ || header < 2)
+        return false;
+    uint64_t size = header & 1 ? (header >> 1) * (uint64_t)runs->width : (uint64_t)(runs->width + 7) / 8;
+    if (size > (uint64_t)(runs->bytes.end - runs->bytes.at))
+        return false;
+    const uint8_t *from = runs->bytes.at;
+    runs->bytes.at += size;
+    runs->packed = header & 1 ? from : NULL;
+    runs->left = (int64_t)(header & 1 ? (header >> 1) * 8 : header >> 1);
+    runs->number = 0;
+    for (uint64_t byte = 0; !runs->packed && byte < size; byte++)
+        runs->number |= (uint32_t)from[byte] << 8 * byte;
+    return runs->packed || !(runs->number >> runs->width);
+}
+
+/* Whether runs hold so many numbers and end with the bytes: nothing is left but what fills the last group. */
+static inline bool is_filling(const Runs *runs, int64_t beyond)
+{
+    return beyond == 0 || (beyond < 8 && runs->packed);
+}
+
+static inline __attribute__((always_inline)) void unpack_groups(const uint8_t *from, const uint8_t *end,
+                                                                int width, int64_t n_groups, uint32_t *out)
+{
+    uint32_t mask = (uint32_t)((UINT64_C(1) << width) - 1);
+    for (int64_t group = 0; group < n_groups; group++, from += width, out += 8) {
+        uint8_t last[MOST_BITS + 8] = {0};
+        const uint8_t *bytes = from;
+        if (end - from < width + 8) { /* words of eight bytes would leave the array */
+            memcpy(last, from, (size_t)width);
+            bytes = last;
+        }
+        if (width <= 8) {
+            uint64_t word;
+            memcpy(&word, bytes, sizeof word);
+            for (int place = 0; place < 8; place++)
+                out[place] = (uint32_t)(word >> place * width) & mask;
+        } else
+            for (int place = 0; place < 8; place++) {
+                uint32_t word;
+                memcpy(&word, bytes + (place * width >> 3), sizeof word);
+                out[place] = word >> (place * width & 7) & mask;
+            }
+    }
+}
+
+static void unpack(const uint8_t *from, const uint8_t *end, int width, int64_t n_groups, uint32_t *out)
+{
+#define UNPACK(width)                                    \
+    case width:                                          \
+        unpack_groups(from, end, width, n_groups, out);  \
+        break;
+    switch (width) {
+        UNPACK(1) UNPACK(2) UNPACK(3) UNPACK(4) UNPACK(5) UNPACK(6) UNPACK(7) UNPACK(8)
+        UNPACK(9) UNPACK(10) UNPACK(11) UNPACK(12) UNPACK(13) UNPACK(14) UNPACK(15) UNPACK(16)
+        UNPACK(17) UNPACK(18) UNPACK(19) UNPACK(20) UNPACK(21) UNPACK(22) UNPACK(23) UNPACK(24)
+    default:
+        memset(out, 0, (size_t)n_groups * 8 * sizeof *out);
+    }
+#undef UNPACK
+}
+
+typedef struct {
+    Runs runs;
+    int64_t wanted, at, end; /* numbers still to be unpacked, and those in `dense` that are not yet taken */
+    uint32_t size;           /* every number is below it */
+    uint32_t dense[DENSE + 8];
+} Indices;
+
+/* Have eight indices or more ready, or all that are left; false where one is out of range or the bytes end. */
+static bool refill(Indices *indices)
+{
+    int64_t kept = indices->end - indices->at;
+    if (kept >= 8 || !indices->wanted)
+        return true;
+    memmove(indices->dense, indices->dense + indices->at, (size_t)kept * sizeof *indices->dense);
+    indices->at = 0;
+    int64_t end = kept;
+    Runs *runs = &indices->runs;
+    while (indices->wanted) {
+        if (!runs->left && !next_run(runs))
+            return false;
+        int64_t room = DENSE - end, count = runs->left < room ? runs->left : room;
+        if (runs->packed)
+            count &= ~(int64_t)7;
+        if (!count)
+            break;
+        uint32_t *out = indices->dense + end, highest = 0;
+        if (runs->packed) {
+            unpack(runs->packed, runs->bytes.end, runs->width, count >> 3, out);
+            runs->packed += (count >> 3) * runs->width;
+        } else
+            for (int64_t place = 0; place < count; place++)
+                out[place] = runs->number;
+        runs->left -= count;
+        int64_t beyond = count > indices->wanted ? count - indices->wanted : 0;
+        if (beyond && (runs->left || !is_filling(runs, beyond)))
+            return false;
+        count -= beyond;
+        for (int64_t place = 0; place < count; place++)
+            highest = out[place] > highest ? out[place] : highest;
+        if (highest >= indices->size)
+            return false;
+        indices->wanted -= count;
+        end += count;
+    }
+    indices->end = end;
+    return true;
+}
+
+/* Count the values that are there, given the levels of `n` rows: runs of one bit. */
+static bool count_present(const Argument *a)
+{
+    int64_t *count = a[2].data, wanted = a[1].integer, present = 0;
+    Runs runs = {.bytes = {a[0].data, (const uint8_t *)a[0].data + a[0].rows}, .width = 1};
+    if (a[2].rows < 1 || wanted < 0)
+        return false;
+    while (wanted) {
+        if (!next_run(&runs))
+            return false;
+        int64_t here = runs.left < wanted ? runs.left : wanted;
+        if (runs.packed) {
+            for (int64_t byte = 0; byte < here >> 3; byte++)
+                present += __builtin_popcount(runs.packed[byte]);
+            if (here & 7)
+                present += __builtin_popcount(runs.packed[here >> 3] & ((1u << (here & 7)) - 1));
+        } else
+            present += runs.number ? here : 0;
+        if (!is_filling(&runs, runs.left - here))
+            return false;
+        wanted -= here;
+    }
+    count[0] = present;
+    return runs.bytes.at == runs.bytes.end;
+}
+
+/* Take the codes of present values one after the other, in the order of their rows. */
+typedef struct {
+    const int32_t *codes; /* of values, or of entries of a dictionary where there are indices */
+    Indices *indices;
+    int64_t at, size;
+} Source;
+
+static inline bool take(Source *source, int64_t count, int32_t *out)
+{
+    if (!source->indices) {
+        if (count > source->size - source->at)
+            return false;
+        memcpy(out, source->codes + source->at, (size_t)count * sizeof *out);
+        source->at += count;
+        return true;
+    }
+    Indices *indices = source->indices;
+    while (count) {
+        if (!refill(indices) || indices->at == indices->end)
+            return false;
+        int64_t here = indices->end - indices->at < count ? indices->end - indices->at : count;
+        const uint32_t *dense = indices->dense + indices->at;
+        for (int64_t place = 0; place < here; place++)
+            out[place] = source->codes[dense[place]];
+        indices->at += here;
+        count -= here;
+        out += here;
+    }
+    return true;
+}
+
+/* Take those of up to eight rows, a bit a row. */
+static inline bool take_bits(Source *source, unsigned bits, int count, int32_t missing, int32_t *out)
+{
+    int32_t codes[9] = {0};
+    int present = __builtin_popcount(bits & ((1u << count) - 1)), at = 0;
+    if (!take(source, present, codes))
+        return false;
+    for (int place = 0; place < count; place++) {
+        int bit = bits >> place & 1;
+        out[place] = bit ? codes[at] : missing;
+        at += bit;
+    }
+    return true;
+}
+
+/* Write a code for every row; without levels all values are there. */
+static bool spread(Source *source, const Argument *levels, int32_t missing, const Argument *rows)
+{
+    int32_t *out = rows->data;
+    int64_t left = rows->rows;
+    if (!levels->rows)
+        return take(source, left, out);
+    Runs runs = {.bytes = {levels->data, (const uint8_t *)levels->data + levels->rows}, .width = 1};
+    while (left) {
+        if (!next_run(&runs))
+            return false;
+        int64_t here = runs.left < left ? runs.left : left;
+        if (!runs.packed && runs.number) {
+            if (!take(source, here, out))
+                return false;
+        } else if (!runs.packed)
+            for (int64_t row = 0; row < here; row++)
+                out[row] = missing;
+        else
+            for (int64_t row = 0; row < here; row += 8)
+                if (!take_bits(source, runs.packed[row >> 3], here - row < 8 ? (int)(here - row) : 8, missing,
+                               out + row))
+                    return false;
+        out += here;
+        left -= here;
+    }
+    return true;
+}
+
+/* Codes of rows from indices into a dictionary: levels, width and runs of indices, how many values there are, the
+   codes of its entries and last that of a null, and the codes of the rows. */
+static bool index_codes(const Argument *a)
+{
+    const uint8_t *values = a[1].data;
+    const int32_t *codes = a[3].data;
+    int64_t n_present = a[2].integer, n_entries = a[3].rows - 1;
+    if (n_entries < 0 || n_entries > UINT32_MAX || n_present < 0 || n_present > a[4].rows)
+        return false;
+    if (!n_present && !a[1].rows) { /* no value, and not even the width of one */
+        Source nothing = {.codes = codes};
+        return spread(&nothing, &a[0], codes[n_entries], &a[4]);
+    }
+    if (a[1].rows < 1 || values[0] > MOST_BITS)
+        return false;
+    Indices indices = {.runs = {.bytes = {values + 1, values + a[1].rows}, .width = values[0]},
+                       .wanted = n_present,
+                       .size = (uint32_t)n_entries};
+    Source source = {.codes = codes, .indices = &indices};
+    return spread(&source, &a[0], codes[n_entries], &a[4]) && !indices.wanted && indices.at == indices.end &&
+           indices.runs.bytes.at == indices.runs.bytes.end && !indices.runs.left;
+}
+
+/* Codes of rows from those of the values that are there: levels, codes, that of a null, and the codes of rows. */
+static bool value_codes(const Argument *a)
+{
+    Source source = {.codes = a[1].data, .size = a[1].rows};
+    return spread(&source, &a[0], (int32_t)a[2].integer, &a[3]) && source.at == source.size;
+}
+
+/* Texts that stand one after the other, each after its length, as Arrow has them. */
+static bool plain_texts(const Argument *a)
+{
+    Bytes bytes = {a[0].data, (const uint8_t *)a[0].data + a[0].rows};
+    int32_t *offsets = a[1].data;
+    uint8_t *out = a[2].data;
+    int64_t end = 0;
+    if (a[1].rows < 1 || a[0].rows > INT32_MAX)
+        return false;
+    offsets[0] = 0;
+    for (int64_t text = 1; text < a[1].rows; text++) {
+        uint32_t length;
+        if (bytes.end - bytes.at < (int64_t)sizeof length)
+            return false;
+        memcpy(&length, bytes.at, sizeof length);
+        bytes.at += sizeof length;
+        if (length > bytes.end - bytes.at || length > a[2].rows - end)
+            return false;
+        memcpy(out + end, bytes.at, length);
+        bytes.at += length;
+        offsets[text] = (int32_t)(end += length);
+    }
+    return bytes.at == bytes.end;
+}
+
+const Kernel PAGE_KERNELS[] = {
+    {"page_headers", "uint8[1] int64[2]!", page_headers},
+    {"count_present", "uint8[1] int64 int64[1]!", count_present},
+    {"index_codes", "uint8[1] uint8[1] int64 int32[1] int32[1]!", index_codes},
+    {"value_codes", "uint8[1] int32[1] int32 int32[1]!", value_codes},
+    {"plain_texts", "uint8[1] int32[1]! uint8[1]!", plain_texts},
+    {0},
+};
