@@ -30,22 +30,28 @@ if TYPE_CHECKING:
 
     Encode: TypeAlias = Callable[[pa.Array], Codes]
     """Gives each value of an array a code that follows from that value alone."""
-    Numbers: TypeAlias = NDArray[np.uint8]
+    Bytes: TypeAlias = NDArray[np.uint8]
+    Table: TypeAlias = NDArray[np.int64]
 
 VARIABLE = "SUFFICE_PAGES"
 _ARROW = "arrow"
 
-BLOCK_ROWS = 1 << 16
-"""Rows of which codes are made at a time."""
+_FEWEST_BLOCK_ROWS = 1 << 15
+"""Rows of which codes are made at a time, at least: those of whole pages, where columns have the same."""
 _FEWEST_ROWS = 1 << 15
 """In a row group: in smaller ones a column's beginning costs more than what is saved."""
 _MOST_PAGE_ROWS = 1 << 17
 _MOST_ENTRIES = 1 << 18
+_MOST_READY_ROWS = _FEWEST_BLOCK_ROWS + _MOST_PAGE_ROWS
 _MOST_PAGE_BYTES = 1 << 22
 _READ_BYTES = 1 << 20
+_BATCH_ROWS = 1 << 16
+_BATCH_BYTES = 1 << 20
 _HEADERS = 64
-_CODECS = {"UNCOMPRESSED": None, "SNAPPY": "snappy", "ZSTD": "zstd"}
+_NAMES = {"UNCOMPRESSED": None, "SNAPPY": "snappy", "ZSTD": "zstd"}
 """Codecs by the footer's names: Arrow ends the process where it is asked for one that it does not know."""
+_CODECS = {None: 0, "snappy": 1, "zstd": 2}
+"""As in pages.c."""
 _TYPES: dict[tuple[str, pa.DataType], np.dtype[Any] | None] = {
     ("BYTE_ARRAY", pa.string()): None,
     ("BYTE_ARRAY", pa.large_string()): None,
@@ -56,8 +62,9 @@ _TYPES: dict[tuple[str, pa.DataType], np.dtype[Any] | None] = {
     ("DOUBLE", pa.float64()): np.dtype("<f8"),
 }
 _ENCODINGS = frozenset({"PLAIN", "RLE", "BIT_PACKED", "PLAIN_DICTIONARY", "RLE_DICTIONARY"})
-_PLAIN, _DICTIONARY_PAGE, _DATA_PAGE_2 = 0, 2, 3
-_ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
+_DATA_PAGE, _DICTIONARY_PAGE, _DATA_PAGE_2 = 0, 2, 3
+_N_VALUES, _BEGIN, _COMPRESSED, _UNCOMPRESSED, _, _IS_COMPRESSED, _, _, _N_COLUMNS = range(2, 11)
+"""Columns of a table of pages: the first two are kind and encoding."""
 
 
 class _LeftToArrowError(Exception):
@@ -146,15 +153,16 @@ class PageReader:
         stored = _stored_columns(file, number, list(self._coders))
         if stored is None:
             return
-        n_rows = stored[0].n_rows
+        left = stored[0].n_rows
         columns = [_Column(content, of, self._coders[of.name], self._buffers) for of in stored]
-        for start in range(0, n_rows, BLOCK_ROWS):
-            size = min(BLOCK_ROWS, n_rows - start)
+        while left:
             codes: dict[tuple[str, Encode], Codes] = {}
             try:
+                size = min(column.ready(min(left, _FEWEST_BLOCK_ROWS)) for column in columns)
                 for column in columns:
-                    codes |= column.block(size)
-                if start + size == n_rows:
+                    codes |= column.take(size)
+                left -= size
+                if not left:
                     for column in columns:
                         column.require_end()
             except (_LeftToArrowError, ValueError, OSError):  # Arrow's errors are some of these
@@ -189,7 +197,8 @@ def _stored_column(
     metadata: pq.FileMetaData, group: pq.RowGroupMetaData, place: int, field: pa.Field
 ) -> _Stored | None:
     column, chunk = metadata.schema.column(place), group.column(place)
-    kind = (chunk.physical_type, field.type)
+    of_values = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
+    kind = (chunk.physical_type, of_values)
     statistics = chunk.statistics
     if statistics is not None and statistics.has_min_max:
         _ = statistics.min_raw, statistics.max_raw
@@ -201,7 +210,7 @@ def _stored_column(
         and column.path == column.name == chunk.path_in_schema == field.name
         and column.max_repetition_level == 0
         and column.max_definition_level in {0, 1}
-        and chunk.compression in _CODECS
+        and chunk.compression in _NAMES
         and _ENCODINGS.issuperset(chunk.encodings)
         and chunk.num_values == group.num_rows
         and begin >= len(b"PAR1")
@@ -215,9 +224,9 @@ def _stored_column(
         size=chunk.total_compressed_size,
         uncompressed=chunk.total_uncompressed_size,
         n_rows=group.num_rows,
-        kind=field.type,
+        kind=of_values,
         width=_TYPES[kind],
-        codec=_CODECS[chunk.compression],
+        codec=_NAMES[chunk.compression],
         is_optional=column.max_definition_level == 1,
     )
 
@@ -232,92 +241,102 @@ class _Column:
         self._pages = _pages(content, of)
         self._codec = None if of.codec is None else pa.Codec(of.codec)
         self._coded = [_Coded(encode, _buffer(buffers, of.name, encode), of.kind) for encode in encodes]
-        self._dictionary_size: int | None = None
-        self._is_begun = False
-        self._ready = self._taken = self._n_rows = 0
+        self._has_dictionary = self._is_begun = False
+        self._taken = self._ready = self._n_rows = 0
 
-    def block(self, size: int) -> dict[tuple[str, Encode], Codes]:
-        """Return the codes of the next rows, of every encoding."""
-        for coded in self._coded:
-            coded.drop(self._taken, self._ready)
-        self._ready -= self._taken
-        while self._ready < size:
-            header, data = next(self._pages, (None, None))
-            if header is None or data is None:
+    def ready(self, least: int) -> int:
+        """Return how many rows are ready, having read more where there are fewer than so many."""
+        while self._ready - self._taken < least:
+            pages = next(self._pages, None)
+            if pages is None:
                 raise _LeftToArrowError
-            self._read(header, data)
-        self._taken = size
-        return {(self._of.name, coded.encode): coded.buffer[:size] for coded in self._coded}
+            self._read(pages)
+        return self._ready - self._taken
+
+    def take(self, size: int) -> dict[tuple[str, Encode], Codes]:
+        """Return the codes of the next rows, of every encoding."""
+        rows = slice(self._taken, self._taken + size)
+        self._taken += size
+        return {(self._of.name, coded.encode): coded.buffer[rows] for coded in self._coded}
 
     def require_end(self) -> None:
         """Check that nothing is left."""
         if self._ready != self._taken or self._n_rows != self._of.n_rows or next(self._pages, None) is not None:
             raise _LeftToArrowError
 
-    def _read(self, header: list[int], data: memoryview) -> None:
-        kind, encoding, n_values, _, _, uncompressed, n_levels, is_compressed, n_nulls, crc = header
-        if uncompressed > min(self._of.uncompressed, _MOST_PAGE_BYTES):
-            raise _LeftToArrowError
-        if crc >= -(2**31) and zlib.crc32(data) != crc % 2**32:
-            raise _LeftToArrowError
-        levels = _NOTHING
-        if kind == _DATA_PAGE_2:
-            if bool(n_levels) != self._of.is_optional and n_values:
-                raise _LeftToArrowError
-            levels = np.frombuffer(data[:n_levels], np.uint8)
-            data, uncompressed = data[n_levels:], uncompressed - n_levels
-        values = self._decompressed(data, uncompressed, is_compressed=bool(is_compressed))
-        if kind == _DICTIONARY_PAGE:
-            self._begin(values, n_values)
+    def _read(self, pages: _Pages) -> None:
+        data = self._decompressed(pages)
+        if pages.kind == _DICTIONARY_PAGE:
+            self._begin(data, pages.n_values)
             return
         self._is_begun = True
-        if n_values > _MOST_PAGE_ROWS or n_values > self._of.n_rows - self._n_rows:
+        if pages.n_values > self._of.n_rows - self._n_rows:
             raise _LeftToArrowError
-        if kind != _DATA_PAGE_2 and self._of.is_optional:
-            end = 4 + int(values[:4].view("<u4")[0]) if len(values) >= 4 else len(values) + 1
-            if end > len(values):
-                raise _LeftToArrowError
-            levels, values = values[4:end], values[end:]
-        n_present = n_values
-        if self._of.is_optional:
-            count = np.empty(1, np.int64)
-            _native().count_present(levels, n_values, count)
-            n_present = int(count[0])
-        if n_nulls >= 0 and n_nulls != n_values - n_present:
+        if pages.is_plain:
+            for line in range(len(pages.table)):
+                self._read_plain(data, pages.table[line : line + 1])
+            return
+        if not self._has_dictionary:
             raise _LeftToArrowError
-        rows = slice(self._ready, self._ready + n_values)
-        if encoding == _PLAIN:
-            array = _plain(values, n_present, self._of)
-            for coded in self._coded:
-                _native().value_codes(levels, coded.encode(array), coded.missing, coded.buffer[rows])
-        else:
-            if self._dictionary_size is None:
-                raise _LeftToArrowError
-            for coded in self._coded:
-                _native().index_codes(levels, values, n_present, coded.entries, coded.buffer[rows])
-        self._ready += n_values
-        self._n_rows += n_values
+        rows = self._next_rows(pages.n_values)
+        for coded in self._coded:
+            native().page_codes(data, pages.table, self._of.is_optional, coded.entries, coded.buffer[rows])
 
-    def _begin(self, values: Numbers, n_entries: int) -> None:
+    def _next_rows(self, n_rows: int) -> slice:
+        if self._taken:  # few are left of them where columns have pages of as many rows
+            left = slice(self._taken, self._ready)
+            for coded in self._coded:
+                coded.buffer[: self._ready - self._taken] = coded.buffer[left]
+            self._taken, self._ready = 0, self._ready - self._taken
+        rows = slice(self._ready, self._ready + n_rows)
+        if rows.stop > _MOST_READY_ROWS:
+            raise _LeftToArrowError
+        self._ready += n_rows
+        self._n_rows += n_rows
+        return rows
+
+    def _read_plain(self, data: Bytes, page: Table) -> None:
+        parts = np.empty(3, np.int64)
+        native().page_parts(data, page, self._of.is_optional, parts)
+        begin, end, n_present = parts.tolist()
+        last = int(page[0, _BEGIN] + page[0, _UNCOMPRESSED])
+        array = _plain(data[end:last], n_present, self._of)
+        rows = self._next_rows(int(page[0, _N_VALUES]))
+        for coded in self._coded:
+            native().value_codes(data[begin:end], coded.encode(array), coded.missing, coded.buffer[rows])
+
+    def _begin(self, data: Bytes, n_entries: int) -> None:
         """Give the entries of the dictionary, which comes before all else, their codes."""
         if self._is_begun or n_entries > _MOST_ENTRIES:
             raise _LeftToArrowError
-        self._is_begun, self._dictionary_size = True, n_entries
-        array = _plain(values, n_entries, self._of)
+        self._is_begun = self._has_dictionary = True
+        array = _plain(data, n_entries, self._of)
         for coded in self._coded:
             coded.entries = np.append(coded.encode(array), np.int32(coded.missing))
 
-    def _decompressed(self, data: memoryview, size: int, *, is_compressed: bool) -> Numbers:
-        if self._codec is None or not is_compressed:
-            if len(data) != size:
-                raise _LeftToArrowError
-            return np.frombuffer(data, np.uint8)
-        if _stated_size(data, self._of.codec) != size:
+    def _decompressed(self, pages: _Pages) -> Bytes:
+        """Return the bytes of pages, one after the other, and let the table say where each begins."""
+        table, window = pages.table, pages.window
+        if self._codec is None:
+            return window
+        if pages.kind == _DATA_PAGE_2:  # levels are not compressed; there is one page
+            begin, compressed, size, n_levels, is_compressed = table[0, _BEGIN : _IS_COMPRESSED + 1].tolist()
+            values = window[begin + n_levels : begin + compressed]
+            if is_compressed:
+                values = self._decompress(values, size - n_levels)
+            data = np.concatenate([window[begin : begin + n_levels], values])
+        else:
+            begin, sizes = int(table[0, _BEGIN]), table[:, _UNCOMPRESSED]
+            native().pack_pages(window, table)
+            data = self._decompress(window[begin : begin + int(table[:, _COMPRESSED].sum())], int(sizes.sum()))
+        table[0, _BEGIN] = 0
+        np.cumsum(table[:-1, _UNCOMPRESSED], out=table[1:, _BEGIN])
+        return data
+
+    def _decompress(self, data: Bytes, size: int) -> Bytes:
+        if self._codec is None:
             raise _LeftToArrowError
         return np.frombuffer(self._codec.decompress(data, decompressed_size=size), np.uint8)
-
-
-_NOTHING = np.empty(0, np.uint8)
 
 
 class _Coded:
@@ -328,72 +347,72 @@ class _Coded:
         self.missing = int(encode(pa.nulls(1, kind))[0])
         self.entries = np.empty(0, np.int32)
 
-    def drop(self, taken: int, ready: int) -> None:
-        """Forget the first codes of those that are ready."""
-        if taken < ready:
-            self.buffer[: ready - taken] = self.buffer[taken:ready].copy()
-
 
 def _buffer(buffers: dict[tuple[str, Encode], Codes], name: str, encode: Encode) -> Codes:
     if (name, encode) not in buffers:
-        buffers[name, encode] = np.empty(BLOCK_ROWS + _MOST_PAGE_ROWS, np.int32)
+        buffers[name, encode] = np.empty(_MOST_READY_ROWS, np.int32)
     return buffers[name, encode]
 
 
-def _pages(content: BinaryIO, of: _Stored) -> Iterator[tuple[list[int], memoryview]]:
-    """Yield the pages of a column, as headers and bytes; every byte of the column belongs to one.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Pages:
+    """Consecutive pages of one kind, with so many values."""
+
+    window: Bytes
+    table: Table
+    kind: int
+    is_plain: bool
+    n_values: int
+
+
+def _pages(content: BinaryIO, of: _Stored) -> Iterator[_Pages]:
+    """Yield the pages of a column, a few at a time; every byte of the column belongs to one.
 
     Bytes are read in parts: a header and its page lie in one, which grows where it has to.
     """
-    position, left, kept, wanted = of.begin, of.size, b"", _READ_BYTES
-    table = np.empty((_HEADERS, 10), np.int64)
+    window = np.empty(min(of.size, _READ_BYTES), np.uint8)
+    table = np.empty((_HEADERS, _N_COLUMNS), np.int64)
+    position, left, kept = of.begin, of.size, 0
     while left or kept:
-        read = _read(content, position, min(left, max(0, wanted - len(kept))))
-        position, left = position + len(read), left - len(read)
-        window = kept + read if kept else read
-        _native().page_headers(np.frombuffer(window, np.uint8), table)
+        size = min(left, len(window) - kept)
+        content.seek(position)
+        if size and content.readinto(window[kept : kept + size]) != size:  # type: ignore[attr-defined]
+            raise _LeftToArrowError
+        position, left, kept = position + size, left - size, kept + size
+        native().page_headers(window[:kept], _CODECS[of.codec], table)
         n_pages, end = table[0, :2].tolist()
-        if not n_pages:
-            if not left or wanted > 2 * _MOST_PAGE_BYTES:
-                raise _LeftToArrowError
-            wanted *= 2
-            kept = window
-            continue
-        view = memoryview(window)
-        for header in table[1 : n_pages + 1].tolist():
-            yield header, view[header[3] : header[3] + header[4]]
-        kept, wanted = window[end:], _READ_BYTES
+        if n_pages:
+            yield from _alike(window, table[1 : n_pages + 1], of)
+            window[: kept - end] = window[end:kept]
+            kept -= end
+        elif left and len(window) < 2 * _MOST_PAGE_BYTES:
+            window = np.concatenate([window[:kept], np.empty(len(window), np.uint8)])
+        else:
+            raise _LeftToArrowError
 
 
-def _read(content: BinaryIO, position: int, size: int) -> bytes:
-    content.seek(position)
-    data = content.read(size)
-    if len(data) != size:
-        raise _LeftToArrowError
-    return data
+def _alike(window: Bytes, table: Table, of: _Stored) -> Iterator[_Pages]:
+    """Yield pages, those together that are decompressed at once."""
+    start, n_values, n_bytes = 0, 0, 0
+    headers = table.tolist()
+    before = headers[0][:2]
+    for place, header in enumerate(headers):
+        kind, encoding, of_page, begin, compressed, size, *_, checksum = header
+        most = _MOST_ENTRIES if kind == _DICTIONARY_PAGE else _MOST_PAGE_ROWS
+        if of_page > most or not 0 <= size <= min(of.uncompressed, _MOST_PAGE_BYTES):
+            raise _LeftToArrowError
+        if checksum >= 0 and zlib.crc32(window[begin : begin + compressed]) != checksum:
+            raise _LeftToArrowError
+        is_alone = kind != _DATA_PAGE or of.codec == "snappy" or before[0] != _DATA_PAGE
+        is_full = n_values + of_page > _BATCH_ROWS or n_bytes + size > _BATCH_BYTES
+        if start < place and (is_alone or is_full or before != [kind, encoding]):
+            yield _Pages(window=window, table=table[start:place], kind=before[0], is_plain=not before[1], n_values=n_values)
+            start, n_values, n_bytes = place, 0, 0
+        before, n_values, n_bytes = [kind, encoding], n_values + of_page, n_bytes + size
+    yield _Pages(window=window, table=table[start:], kind=before[0], is_plain=not before[1], n_values=n_values)
 
 
-def _stated_size(data: memoryview, codec: str | None) -> int | None:
-    """Return how many bytes compressed ones say that they hold: a size that decompressing checks."""
-    if codec == "snappy":
-        size = 0
-        for place, byte in enumerate(data[:5]):
-            size |= (byte & 0x7F) << 7 * place
-            if byte < 0x80:
-                return size
-        return None
-    if len(data) < 9 or data[:4] != _ZSTD_MAGIC:
-        return None
-    flags = data[4]
-    is_single, bytes_of_size = flags >> 5 & 1, flags >> 6
-    if flags & 0b1011 or not (is_single or bytes_of_size):
-        return None
-    begin, length = 5 + (not is_single), 1 << bytes_of_size if bytes_of_size else 1
-    size = int.from_bytes(data[begin : begin + length], "little")
-    return size + 256 if length == 2 else size
-
-
-def _plain(values: Numbers, n_values: int, of: _Stored) -> pa.Array:
+def _plain(values: Bytes, n_values: int, of: _Stored) -> pa.Array:
     """Return values that stand one after the other; nothing else may."""
     if of.width is not None:
         if len(values) != n_values * of.width.itemsize:
@@ -405,10 +424,10 @@ def _plain(values: Numbers, n_values: int, of: _Stored) -> pa.Array:
         raise _LeftToArrowError
     offsets = np.empty(n_values + 1, np.int32)
     texts = np.empty(len(values), np.uint8)
-    _native().plain_texts(values, offsets, texts)
+    native().plain_texts(values, offsets, texts)
     buffers = [None, pa.py_buffer(offsets), pa.py_buffer(texts)]
     return pa.Array.from_buffers(pa.string(), n_values, buffers, null_count=0)
 
 
-def _native() -> Any:
+def native() -> Any:
     return jit.MODULE

@@ -129,7 +129,7 @@ static Outcome read_header(Bytes *bytes, int64_t *slots)
     memset(slots, 0, N_SLOTS * sizeof *slots);
     slots[IS_COMPRESSED] = 1;
     slots[LEVELS] = slots[N_NULLS] = -1;
-    slots[CRC] = INT64_MIN;
+    slots[CRC] = -1;
     Outcome outcome = read_struct(bytes, PAGE, slots, &seen);
     if (outcome != READ)
         return outcome;
@@ -145,7 +145,65 @@ static Outcome read_header(Bytes *bytes, int64_t *slots)
                   0 <= slots[LEVELS] && slots[LEVELS] <= slots[COMPRESSED] && slots[LEVELS] <= slots[UNCOMPRESSED] &&
                   0 <= slots[N_NULLS] && slots[N_NULLS] <= slots[N_VALUES]
             : false;
+    if (seen >> 3 & 1)
+        slots[CRC] &= UINT32_MAX;
     return is_right && slots[N_VALUES] >= 0 && slots[COMPRESSED] >= 0 && slots[UNCOMPRESSED] >= 0 ? READ : WRONG;
+}
+
+/* What a compressed page says that it holds, in a form in which decompressing checks it; -1 where it does not. A
+   frame of Zstandard ends with the page, so that frames one after the other are the pages one after the other. */
+
+enum { STORED, SNAPPY, ZSTD }; /* as in paged_columns.py */
+
+static int64_t stated_by_snappy(Bytes bytes)
+{
+    uint64_t size;
+    return read_varint(&bytes, 32, &size) == READ ? (int64_t)size : -1;
+}
+
+static int64_t stated_by_zstd(Bytes bytes)
+{
+    static const uint8_t MAGIC[] = {0x28, 0xB5, 0x2F, 0xFD};
+    /* The longest header has 14 bytes; a frame with a shorter one may have fewer. */
+    uint8_t header_bytes[14] = {0};
+    int64_t length_of_all = bytes.end - bytes.at;
+    memcpy(header_bytes, bytes.at, length_of_all < 14 ? (size_t)length_of_all : 14);
+    if (memcmp(header_bytes, MAGIC, sizeof MAGIC))
+        return -1;
+    uint8_t flags = header_bytes[4];
+    bool is_single = flags >> 5 & 1, has_checksum = flags >> 2 & 1;
+    int n_bytes = flags >> 6 ? 1 << (flags >> 6) : 1;
+    if (flags & 0x1B || (!is_single && !(flags >> 6))) /* a dictionary, bits that mean nothing, no size */
+        return -1;
+    int begin = is_single ? 5 : 6;
+    uint64_t size = 0;
+    if (begin + n_bytes > length_of_all)
+        return -1;
+    memcpy(&size, header_bytes + begin, (size_t)n_bytes);
+    bytes.at += begin + n_bytes;
+    size += n_bytes == 2 ? 256 : 0;
+    for (bool is_last = false; !is_last;) { /* blocks: three bytes with kind and size, and what they hold */
+        if (bytes.end - bytes.at < 3)
+            return -1;
+        uint32_t header = bytes.at[0] | (uint32_t)bytes.at[1] << 8 | (uint32_t)bytes.at[2] << 16;
+        is_last = header & 1;
+        uint32_t kind = header >> 1 & 3, length = kind == 1 ? 1 : header >> 3;
+        bytes.at += 3;
+        if (kind == 3 || length > bytes.end - bytes.at)
+            return -1;
+        bytes.at += length;
+    }
+    return bytes.end - bytes.at == (has_checksum ? 4 : 0) && size <= INT32_MAX ? (int64_t)size : -1;
+}
+
+static bool is_stated(const uint8_t *page, const int64_t *slots, int64_t codec)
+{
+    int64_t levels = slots[LEVELS] > 0 ? slots[LEVELS] : 0;
+    Bytes bytes = {page + levels, page + slots[COMPRESSED]};
+    int64_t size = slots[UNCOMPRESSED] - levels;
+    if (codec == STORED || !slots[IS_COMPRESSED])
+        return bytes.end - bytes.at == size;
+    return size == (codec == ZSTD ? stated_by_zstd(bytes) : stated_by_snappy(bytes));
 }
 
 /* List the pages that lie wholly within some bytes, which begin with a header, a page a line; the first line
@@ -153,16 +211,18 @@ static Outcome read_header(Bytes *bytes, int64_t *slots)
 static bool page_headers(const Argument *a)
 {
     const uint8_t *first = a[0].data;
-    int64_t *table = a[1].data, n_pages = 0, end = 0, slots[N_SLOTS];
-    if (a[1].columns != N_COLUMNS || a[1].rows < 2)
+    int64_t *table = a[2].data, n_pages = 0, end = 0, slots[N_SLOTS];
+    if (a[2].columns != N_COLUMNS || a[2].rows < 2)
         return false;
     Bytes bytes = {first, first + a[0].rows};
-    while (bytes.at < bytes.end && n_pages + 1 < a[1].rows) {
+    while (bytes.at < bytes.end && n_pages + 1 < a[2].rows) {
         Outcome outcome = read_header(&bytes, slots);
         if (outcome == WRONG)
             return false;
         if (outcome == ENDS || slots[COMPRESSED] > bytes.end - bytes.at)
             break;
+        if (!is_stated(bytes.at, slots, a[1].integer))
+            return false;
         slots[BEGIN] = bytes.at - first;
         bytes.at += slots[COMPRESSED];
         end = bytes.at - first;
@@ -171,6 +231,23 @@ static bool page_headers(const Argument *a)
     memset(table, 0, N_COLUMNS * sizeof *table);
     table[0] = n_pages;
     table[1] = end;
+    return true;
+}
+
+/* Move pages that are listed next to the first of them, in the same bytes. */
+static bool pack_pages(const Argument *a)
+{
+    uint8_t *bytes = a[0].data;
+    const int64_t *pages = a[1].data;
+    if (a[1].columns != N_COLUMNS || !a[1].rows || !within(pages[BEGIN], a[0].rows + 1))
+        return false;
+    int64_t end = pages[BEGIN];
+    for (const int64_t *page = pages; page < pages + a[1].rows * N_COLUMNS; page += N_COLUMNS) {
+        if (page[BEGIN] < end || page[COMPRESSED] < 0 || page[BEGIN] > a[0].rows - page[COMPRESSED])
+            return false;
+        memmove(bytes + end, bytes + page[BEGIN], (size_t)page[COMPRESSED]);
+        end += page[COMPRESSED];
+    }
     return true;
 }
 
@@ -299,56 +376,101 @@ static bool refill(Indices *indices)
     return true;
 }
 
-/* Count the values that are there, given the levels of `n` rows: runs of one bit. */
-static bool count_present(const Argument *a)
+/* A page in some bytes that are not compressed: levels, of rows that may be null, and values. */
+typedef struct {
+    Bytes levels, values;
+    int64_t n_rows, n_present;
+} Page;
+
+/* Count the values that are there: levels are runs of one bit. */
+static bool count_present(Page *page)
 {
-    int64_t *count = a[2].data, wanted = a[1].integer, present = 0;
-    Runs runs = {.bytes = {a[0].data, (const uint8_t *)a[0].data + a[0].rows}, .width = 1};
-    if (a[2].rows < 1 || wanted < 0)
-        return false;
+    int64_t wanted = page->n_rows;
+    Runs runs = {.bytes = page->levels, .width = 1};
+    page->n_present = 0;
     while (wanted) {
         if (!next_run(&runs))
             return false;
         int64_t here = runs.left < wanted ? runs.left : wanted;
         if (runs.packed) {
             for (int64_t byte = 0; byte < here >> 3; byte++)
-                present += __builtin_popcount(runs.packed[byte]);
+                page->n_present += __builtin_popcount(runs.packed[byte]);
             if (here & 7)
-                present += __builtin_popcount(runs.packed[here >> 3] & ((1u << (here & 7)) - 1));
+                page->n_present += __builtin_popcount(runs.packed[here >> 3] & ((1u << (here & 7)) - 1));
         } else
-            present += runs.number ? here : 0;
+            page->n_present += runs.number ? here : 0;
         if (!is_filling(&runs, runs.left - here))
             return false;
         wanted -= here;
     }
-    count[0] = present;
     return runs.bytes.at == runs.bytes.end;
 }
 
-/* Take the codes of present values one after the other, in the order of their rows. */
+static bool open_page(const Argument *data, const int64_t *slots, bool is_optional, Page *page)
+{
+    int64_t size = slots[UNCOMPRESSED], n_levels = slots[LEVELS];
+    if (size < 0 || slots[BEGIN] < 0 || slots[BEGIN] > data->rows - size || slots[N_VALUES] < 0)
+        return false;
+    Bytes bytes = {(const uint8_t *)data->data + slots[BEGIN], (const uint8_t *)data->data + slots[BEGIN] + size};
+    if (n_levels < 0 && is_optional) { /* the first version: their length stands before them */
+        uint32_t length;
+        if (size < (int64_t)sizeof length)
+            return false;
+        memcpy(&length, bytes.at, sizeof length);
+        bytes.at += sizeof length;
+        n_levels = length;
+    }
+    n_levels = n_levels < 0 ? 0 : n_levels;
+    if (n_levels > bytes.end - bytes.at || (n_levels && !is_optional))
+        return false;
+    *page = (Page){.levels = {bytes.at, bytes.at + n_levels},
+                   .values = {bytes.at + n_levels, bytes.end},
+                   .n_rows = slots[N_VALUES],
+                   .n_present = slots[N_VALUES]};
+    return (!is_optional || count_present(page)) &&
+           (slots[N_NULLS] < 0 || slots[N_NULLS] == page->n_rows - page->n_present);
+}
+
+/* Say where the levels of a page begin, where its values do, and how many there are. */
+static bool page_parts(const Argument *a)
+{
+    Page page;
+    int64_t *out = a[3].data;
+    const uint8_t *first = a[0].data;
+    if (a[1].rows != 1 || a[1].columns != N_COLUMNS || a[3].rows < 3 ||
+        !open_page(&a[0], a[1].data, a[2].integer, &page))
+        return false;
+    out[0] = page.levels.at - first;
+    out[1] = page.values.at - first;
+    out[2] = page.n_present;
+    return true;
+}
+
+/* Codes of present values, one after the other: of entries of a dictionary, by index, or of the values themselves. */
 typedef struct {
-    const int32_t *codes; /* of values, or of entries of a dictionary where there are indices */
-    Indices *indices;
+    const int32_t *codes;
+    Indices *indices; /* NULL where the codes are of values: there are `size`, `at` are taken */
     int64_t at, size;
 } Source;
 
-static inline bool take(Source *source, int64_t count, int32_t *out)
+static inline bool take(Source *source, int64_t count, int32_t *restrict out)
 {
-    if (!source->indices) {
+    const int32_t *restrict codes = source->codes;
+    Indices *indices = source->indices;
+    if (!indices) {
         if (count > source->size - source->at)
             return false;
-        memcpy(out, source->codes + source->at, (size_t)count * sizeof *out);
+        memcpy(out, codes + source->at, (size_t)count * sizeof *out);
         source->at += count;
         return true;
     }
-    Indices *indices = source->indices;
     while (count) {
         if (!refill(indices) || indices->at == indices->end)
             return false;
         int64_t here = indices->end - indices->at < count ? indices->end - indices->at : count;
-        const uint32_t *dense = indices->dense + indices->at;
+        const uint32_t *restrict dense = indices->dense + indices->at;
         for (int64_t place = 0; place < here; place++)
-            out[place] = source->codes[dense[place]];
+            out[place] = codes[dense[place]];
         indices->at += here;
         count -= here;
         out += here;
@@ -356,12 +478,13 @@ static inline bool take(Source *source, int64_t count, int32_t *out)
     return true;
 }
 
-/* Take those of up to eight rows, a bit a row. */
-static inline bool take_bits(Source *source, unsigned bits, int count, int32_t missing, int32_t *out)
+/* Take those of up to eight rows, a bit a row. What is read beyond those that are present is not used. */
+static inline bool take_bits(Source *source, unsigned bits, int count, int32_t missing, int32_t *restrict out)
 {
     int32_t codes[9] = {0};
-    int present = __builtin_popcount(bits & ((1u << count) - 1)), at = 0;
-    if (!take(source, present, codes))
+    int at = 0;
+    bits &= (1u << count) - 1;
+    if (!take(source, __builtin_popcount(bits), codes))
         return false;
     for (int place = 0; place < count; place++) {
         int bit = bits >> place & 1;
@@ -371,18 +494,31 @@ static inline bool take_bits(Source *source, unsigned bits, int count, int32_t m
     return true;
 }
 
-/* Write a code for every row; without levels all values are there. */
-static bool spread(Source *source, const Argument *levels, int32_t missing, const Argument *rows)
+/* The same of eight rows, where eight indices are ready. */
+static inline void take_eight(Source *source, unsigned bits, int32_t missing, int32_t *restrict out)
 {
-    int32_t *out = rows->data;
-    int64_t left = rows->rows;
-    if (!levels->rows)
+    const int32_t *restrict codes = source->codes;
+    const uint32_t *restrict dense = source->indices->dense + source->indices->at;
+    int at = 0;
+    for (int place = 0; place < 8; place++) {
+        int bit = bits >> place & 1;
+        int32_t code = codes[dense[at]];
+        out[place] = bit ? code : missing;
+        at += bit;
+    }
+    source->indices->at += at;
+}
+
+/* Write a code for every row; without levels all values are there. */
+static bool spread(Source *source, Bytes levels, int32_t missing, int64_t left, int32_t *out)
+{
+    if (levels.at == levels.end)
         return take(source, left, out);
-    Runs runs = {.bytes = {levels->data, (const uint8_t *)levels->data + levels->rows}, .width = 1};
-    while (left) {
+    Runs runs = {.bytes = levels, .width = 1};
+    for (int64_t here; left; out += here, left -= here) {
         if (!next_run(&runs))
             return false;
-        int64_t here = runs.left < left ? runs.left : left;
+        here = runs.left < left ? runs.left : left;
         if (!runs.packed && runs.number) {
             if (!take(source, here, out))
                 return false;
@@ -390,44 +526,62 @@ static bool spread(Source *source, const Argument *levels, int32_t missing, cons
             for (int64_t row = 0; row < here; row++)
                 out[row] = missing;
         else
-            for (int64_t row = 0; row < here; row += 8)
-                if (!take_bits(source, runs.packed[row >> 3], here - row < 8 ? (int)(here - row) : 8, missing,
-                               out + row))
+            for (int64_t row = 0; row < here; row += 8) {
+                Indices *indices = source->indices;
+                unsigned bits = runs.packed[row >> 3];
+                if (indices && here - row >= 8 && indices->end - indices->at >= 8)
+                    take_eight(source, bits, missing, out + row);
+                else if (!take_bits(source, bits, here - row < 8 ? (int)(here - row) : 8, missing, out + row))
                     return false;
-        out += here;
-        left -= here;
+            }
     }
     return true;
 }
 
-/* Codes of rows from indices into a dictionary: levels, width and runs of indices, how many values there are, the
-   codes of its entries and last that of a null, and the codes of the rows. */
-static bool index_codes(const Argument *a)
+static bool page_codes_of(const Page *page, const int32_t *codes, int64_t n_entries, int32_t *out)
 {
-    const uint8_t *values = a[1].data;
-    const int32_t *codes = a[3].data;
-    int64_t n_present = a[2].integer, n_entries = a[3].rows - 1;
-    if (n_entries < 0 || n_entries > UINT32_MAX || n_present < 0 || n_present > a[4].rows)
-        return false;
-    if (!n_present && !a[1].rows) { /* no value, and not even the width of one */
+    Bytes values = page->values;
+    if (!page->n_present && values.at == values.end) { /* no value, and not even the width of one */
         Source nothing = {.codes = codes};
-        return spread(&nothing, &a[0], codes[n_entries], &a[4]);
+        return spread(&nothing, page->levels, codes[n_entries], page->n_rows, out);
     }
-    if (a[1].rows < 1 || values[0] > MOST_BITS)
+    if (values.at == values.end || *values.at > MOST_BITS)
         return false;
-    Indices indices = {.runs = {.bytes = {values + 1, values + a[1].rows}, .width = values[0]},
-                       .wanted = n_present,
+    Indices indices = {.runs = {.bytes = {values.at + 1, values.end}, .width = *values.at},
+                       .wanted = page->n_present,
                        .size = (uint32_t)n_entries};
     Source source = {.codes = codes, .indices = &indices};
-    return spread(&source, &a[0], codes[n_entries], &a[4]) && !indices.wanted && indices.at == indices.end &&
-           indices.runs.bytes.at == indices.runs.bytes.end && !indices.runs.left;
+    return spread(&source, page->levels, codes[n_entries], page->n_rows, out) && !indices.wanted &&
+           indices.at == indices.end && indices.runs.bytes.at == indices.runs.bytes.end && !indices.runs.left;
+}
+
+/* Codes of the rows of pages of indices into a dictionary: the pages, whether rows may be null, the codes of
+   the entries and last that of a null, and the codes of the rows. */
+static bool page_codes(const Argument *a)
+{
+    const int64_t *slots = a[1].data;
+    const int32_t *codes = a[3].data;
+    int32_t *out = a[4].data;
+    int64_t n_entries = a[3].rows - 1, left = a[4].rows;
+    if (a[1].columns != N_COLUMNS || n_entries < 0 || n_entries > INT32_MAX)
+        return false;
+    for (int64_t at = 0; at < a[1].rows; at++, slots += N_COLUMNS) {
+        Page page;
+        if (!open_page(&a[0], slots, a[2].integer, &page) || page.n_rows > left ||
+            !page_codes_of(&page, codes, n_entries, out))
+            return false;
+        out += page.n_rows;
+        left -= page.n_rows;
+    }
+    return !left;
 }
 
 /* Codes of rows from those of the values that are there: levels, codes, that of a null, and the codes of rows. */
 static bool value_codes(const Argument *a)
 {
     Source source = {.codes = a[1].data, .size = a[1].rows};
-    return spread(&source, &a[0], (int32_t)a[2].integer, &a[3]) && source.at == source.size;
+    Bytes levels = {a[0].data, (const uint8_t *)a[0].data + a[0].rows};
+    return spread(&source, levels, (int32_t)a[2].integer, a[3].rows, a[3].data) && source.at == source.size;
 }
 
 /* Texts that stand one after the other, each after its length, as Arrow has them. */
@@ -456,9 +610,10 @@ static bool plain_texts(const Argument *a)
 }
 
 const Kernel PAGE_KERNELS[] = {
-    {"page_headers", "uint8[1] int64[2]!", page_headers},
-    {"count_present", "uint8[1] int64 int64[1]!", count_present},
-    {"index_codes", "uint8[1] uint8[1] int64 int32[1] int32[1]!", index_codes},
+    {"page_headers", "uint8[1] int64 int64[2]!", page_headers},
+    {"pack_pages", "uint8[1]! int64[2]", pack_pages},
+    {"page_parts", "uint8[1] int64[2] boolean int64[1]!", page_parts},
+    {"page_codes", "uint8[1] int64[2] boolean int32[1] int32[1]!", page_codes},
     {"value_codes", "uint8[1] int32[1] int32 int32[1]!", value_codes},
     {"plain_texts", "uint8[1] int32[1]! uint8[1]!", plain_texts},
     {0},
