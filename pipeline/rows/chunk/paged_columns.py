@@ -50,6 +50,8 @@ _BATCH_BYTES = 1 << 20
 _HEADERS = 64
 _NAMES = {"UNCOMPRESSED": None, "SNAPPY": "snappy", "ZSTD": "zstd"}
 """Codecs by the footer's names: Arrow ends the process where it is asked for one that it does not know."""
+_MEMORY = pa.system_memory_pool()
+"""Arrow's usual one gives memory back to the system, and takes new memory, with every page."""
 _CODECS = {None: 0, "snappy": 1, "zstd": 2}
 """As in pages.c."""
 _TYPES: dict[tuple[str, pa.DataType], np.dtype[Any] | None] = {
@@ -336,7 +338,8 @@ class _Column:
     def _decompress(self, data: Bytes, size: int) -> Bytes:
         if self._codec is None:
             raise _LeftToArrowError
-        return np.frombuffer(self._codec.decompress(data, decompressed_size=size), np.uint8)
+        values = self._codec.decompress(data, decompressed_size=size, memory_pool=_MEMORY)
+        return np.frombuffer(values, np.uint8)
 
 
 class _Coded:

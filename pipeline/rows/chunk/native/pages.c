@@ -353,7 +353,8 @@ static bool refill(Indices *indices)
             count &= ~(int64_t)7;
         if (!count)
             break;
-        uint32_t *out = indices->dense + end, highest = 0;
+        uint32_t *out = indices->dense + end;
+        int32_t room_below = 0; /* negative where an index is out of range: all have at most 24 bits */
         if (runs->packed) {
             unpack(runs->packed, runs->bytes.end, runs->width, count >> 3, out);
             runs->packed += (count >> 3) * runs->width;
@@ -366,8 +367,8 @@ static bool refill(Indices *indices)
             return false;
         count -= beyond;
         for (int64_t place = 0; place < count; place++)
-            highest = out[place] > highest ? out[place] : highest;
-        if (highest >= indices->size)
+            room_below |= (int32_t)indices->size - 1 - (int32_t)out[place];
+        if (room_below < 0)
             return false;
         indices->wanted -= count;
         end += count;
