@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from suffice.arrays import number_array
 from suffice.pipeline.rows.chunk import jit
+from suffice.pipeline.rows.sources.times_of_96_bits import parquet_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 VARIABLE = "SUFFICE_PAGES"
 _ARROW = "arrow"
 
-_FEWEST_BLOCK_ROWS = 1 << 15
+_FEWEST_BLOCK_ROWS = 1 << 16
 """Rows of which codes are made at a time, at least: those of whole pages, where columns have the same."""
 _FEWEST_ROWS = 1 << 15
 """In a row group: in smaller ones a column's beginning costs more than what is saved."""
@@ -45,8 +46,9 @@ _MOST_ENTRIES = 1 << 18
 _MOST_READY_ROWS = _FEWEST_BLOCK_ROWS + _MOST_PAGE_ROWS
 _MOST_PAGE_BYTES = 1 << 22
 _READ_BYTES = 1 << 20
-_BATCH_ROWS = 1 << 16
+_BATCH_ROWS = 1 << 17
 _BATCH_BYTES = 1 << 20
+_LOOK_BYTES = 1 << 13
 _HEADERS = 64
 _NAMES = {"UNCOMPRESSED": None, "SNAPPY": "snappy", "ZSTD": "zstd"}
 """Codecs by the footer's names: Arrow ends the process where it is asked for one that it does not know."""
@@ -65,7 +67,7 @@ _TYPES: dict[tuple[str, pa.DataType], np.dtype[Any] | None] = {
 }
 _ENCODINGS = frozenset({"PLAIN", "RLE", "BIT_PACKED", "PLAIN_DICTIONARY", "RLE_DICTIONARY"})
 _DATA_PAGE, _DICTIONARY_PAGE, _DATA_PAGE_2 = 0, 2, 3
-_N_VALUES, _BEGIN, _COMPRESSED, _UNCOMPRESSED, _, _IS_COMPRESSED, _, _, _N_COLUMNS = range(2, 11)
+_N_VALUES, _BEGIN, _COMPRESSED, _UNCOMPRESSED, _LEVELS, _IS_COMPRESSED, _, _CHECKSUM, _N_COLUMNS = range(2, 11)
 """Columns of a table of pages: the first two are kind and encoding."""
 
 
@@ -152,7 +154,7 @@ class PageReader:
         CodedRows
             Consecutive rows from the first on: all, or fewer where the others are left to Arrow.
         """
-        stored = _stored_columns(file, number, list(self._coders))
+        stored = _stored_columns(content, file, number, list(self._coders))
         if stored is None:
             return
         left = stored[0].n_rows
@@ -172,7 +174,8 @@ class PageReader:
             yield CodedRows(size, codes)
 
 
-def _stored_columns(file: pq.ParquetFile, number: int, names: Sequence[str]) -> list[_Stored] | None:
+def _stored_columns(
+    content: BinaryIO, file: pq.ParquetFile, number: int, names: Sequence[str]) -> list[_Stored] | None:
     """Return where the columns of a row group lie; None where one is not served."""
     metadata = file.metadata
     group = metadata.row_group(number)
@@ -188,8 +191,11 @@ def _stored_columns(file: pq.ParquetFile, number: int, names: Sequence[str]) -> 
         ]
         if not all(columns):
             return None
-        # Arrow looks at every column of the footer, and at the first page of these.
-        next(file.iter_batches(1, row_groups=[number], columns=list(names), use_threads=False))
+        # Arrow looks at all that the footer says, and at the first page of each column.
+        with parquet_file(
+            content, metadata=metadata, page_checksum_verification=True, pre_buffer=False, buffer_size=_LOOK_BYTES
+        ) as looking:
+            next(looking.iter_batches(1, row_groups=[number], columns=list(names), use_threads=False))
     except (KeyError, ValueError, OSError, pa.ArrowException, StopIteration):
         return None
     return columns
@@ -269,14 +275,14 @@ class _Column:
     def _read(self, pages: _Pages) -> None:
         data = self._decompressed(pages)
         if pages.kind == _DICTIONARY_PAGE:
-            self._begin(data, pages.n_values)
+            begin = pages.begin if self._codec is None else 0
+            self._begin(data[begin : begin + pages.size], pages.n_values)
             return
         self._is_begun = True
         if pages.n_values > self._of.n_rows - self._n_rows:
             raise _LeftToArrowError
         if pages.is_plain:
-            for line in range(len(pages.table)):
-                self._read_plain(data, pages.table[line : line + 1])
+            self._read_plain(data, pages)
             return
         if not self._has_dictionary:
             raise _LeftToArrowError
@@ -297,15 +303,17 @@ class _Column:
         self._n_rows += n_rows
         return rows
 
-    def _read_plain(self, data: Bytes, page: Table) -> None:
-        parts = np.empty(3, np.int64)
-        native().page_parts(data, page, self._of.is_optional, parts)
-        begin, end, n_present = parts.tolist()
-        last = int(page[0, _BEGIN] + page[0, _UNCOMPRESSED])
-        array = _plain(data[end:last], n_present, self._of)
-        rows = self._next_rows(int(page[0, _N_VALUES]))
+    def _read_plain(self, data: Bytes, pages: _Pages) -> None:
+        is_optional, table = self._of.is_optional, pages.table
+        joined, counts = np.empty(len(data), np.uint8), np.empty(2, np.int64)
+        width = 0 if self._of.width is None else self._of.width.itemsize
+        native().join_values(data, table, is_optional, width, joined, counts)
+        n_present, size = counts.tolist()
+        array = _plain(joined[:size], n_present, self._of)
+        rows = self._next_rows(pages.n_values)
         for coded in self._coded:
-            native().value_codes(data[begin:end], coded.encode(array), coded.missing, coded.buffer[rows])
+            codes = coded.encode(array)
+            native().value_codes(data, table, is_optional, codes, coded.missing, coded.buffer[rows])
 
     def _begin(self, data: Bytes, n_entries: int) -> None:
         """Give the entries of the dictionary, which comes before all else, their codes."""
@@ -321,19 +329,16 @@ class _Column:
         table, window = pages.table, pages.window
         if self._codec is None:
             return window
-        if pages.kind == _DATA_PAGE_2:  # levels are not compressed; there is one page
-            begin, compressed, size, n_levels, is_compressed = table[0, _BEGIN : _IS_COMPRESSED + 1].tolist()
-            values = window[begin + n_levels : begin + compressed]
-            if is_compressed:
-                values = self._decompress(values, size - n_levels)
-            data = np.concatenate([window[begin : begin + n_levels], values])
-        else:
-            begin, sizes = int(table[0, _BEGIN]), table[:, _UNCOMPRESSED]
+        if pages.kind != _DATA_PAGE_2:
             native().pack_pages(window, table)
-            data = self._decompress(window[begin : begin + int(table[:, _COMPRESSED].sum())], int(sizes.sum()))
+            return self._decompress(window[pages.begin : pages.begin + pages.compressed], pages.size)
+        # Levels are not compressed; there is one page.
+        n_levels, is_compressed = table[0, _LEVELS : _IS_COMPRESSED + 1].tolist()
+        levels, values = np.split(window[pages.begin : pages.begin + pages.compressed], [n_levels])
+        if is_compressed:
+            values = self._decompress(values, pages.size - n_levels)
         table[0, _BEGIN] = 0
-        np.cumsum(table[:-1, _UNCOMPRESSED], out=table[1:, _BEGIN])
-        return data
+        return np.concatenate([levels, values])
 
     def _decompress(self, data: Bytes, size: int) -> Bytes:
         if self._codec is None:
@@ -359,13 +364,16 @@ def _buffer(buffers: dict[tuple[str, Encode], Codes], name: str, encode: Encode)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Pages:
-    """Consecutive pages of one kind, with so many values."""
+    """Consecutive pages of one kind, where they begin, and how many values and bytes they have."""
 
     window: Bytes
     table: Table
     kind: int
     is_plain: bool
+    begin: int
     n_values: int
+    compressed: int
+    size: int
 
 
 def _pages(content: BinaryIO, of: _Stored) -> Iterator[_Pages]:
@@ -396,23 +404,42 @@ def _pages(content: BinaryIO, of: _Stored) -> Iterator[_Pages]:
 
 def _alike(window: Bytes, table: Table, of: _Stored) -> Iterator[_Pages]:
     """Yield pages, those together that are decompressed at once."""
-    start, n_values, n_bytes = 0, 0, 0
     headers = table.tolist()
-    before = headers[0][:2]
-    for place, header in enumerate(headers):
-        kind, encoding, of_page, begin, compressed, size, *_, checksum = header
-        most = _MOST_ENTRIES if kind == _DICTIONARY_PAGE else _MOST_PAGE_ROWS
-        if of_page > most or not 0 <= size <= min(of.uncompressed, _MOST_PAGE_BYTES):
-            raise _LeftToArrowError
-        if checksum >= 0 and zlib.crc32(window[begin : begin + compressed]) != checksum:
-            raise _LeftToArrowError
-        is_alone = kind != _DATA_PAGE or of.codec == "snappy" or before[0] != _DATA_PAGE
-        is_full = n_values + of_page > _BATCH_ROWS or n_bytes + size > _BATCH_BYTES
-        if start < place and (is_alone or is_full or before != [kind, encoding]):
-            yield _Pages(window=window, table=table[start:place], kind=before[0], is_plain=not before[1], n_values=n_values)
-            start, n_values, n_bytes = place, 0, 0
-        before, n_values, n_bytes = [kind, encoding], n_values + of_page, n_bytes + size
-    yield _Pages(window=window, table=table[start:], kind=before[0], is_plain=not before[1], n_values=n_values)
+    most_bytes, is_each_alone = min(of.uncompressed, _MOST_PAGE_BYTES), of.codec == "snappy"
+    start = 0
+    while start < len(headers):
+        kind, encoding, _, begin = headers[start][:4]
+        n_values = compressed = size = 0
+        end = start
+        for header in headers[start:]:
+            most_values = _MOST_ENTRIES if kind == _DICTIONARY_PAGE else _MOST_PAGE_ROWS
+            if header[_N_VALUES] > most_values or header[_UNCOMPRESSED] > most_bytes:
+                raise _LeftToArrowError
+            is_full = n_values + header[_N_VALUES] > _BATCH_ROWS or size + header[_UNCOMPRESSED] > _BATCH_BYTES
+            is_alone = is_each_alone or kind != _DATA_PAGE or (not encoding and of.width is None)
+            if end > start and (is_full or is_alone or header[:2] != [kind, encoding]):
+                break
+            if header[_CHECKSUM] >= 0:
+                _require_checksum(window, header)
+            n_values, end = n_values + header[_N_VALUES], end + 1
+            compressed, size = compressed + header[_COMPRESSED], size + header[_UNCOMPRESSED]
+        yield _Pages(
+            window=window,
+            table=table[start:end],
+            kind=kind,
+            is_plain=not encoding,
+            begin=begin,
+            n_values=n_values,
+            compressed=compressed,
+            size=size,
+        )
+        start = end
+
+
+def _require_checksum(window: Bytes, header: Sequence[int]) -> None:
+    begin = header[_BEGIN]
+    if zlib.crc32(window[begin : begin + header[_COMPRESSED]]) != header[_CHECKSUM]:
+        raise _LeftToArrowError
 
 
 def _plain(values: Bytes, n_values: int, of: _Stored) -> pa.Array:
@@ -420,8 +447,7 @@ def _plain(values: Bytes, n_values: int, of: _Stored) -> pa.Array:
     if of.width is not None:
         if len(values) != n_values * of.width.itemsize:
             raise _LeftToArrowError
-        numbers = np.frombuffer(values, of.width)
-        array = number_array(numbers if numbers.flags.aligned else numbers.copy())
+        array = number_array(_aligned(values).view(of.width))
         return array if array.type == of.kind else array.view(of.kind)
     if len(values) < 4 * n_values:
         raise _LeftToArrowError
@@ -430,6 +456,10 @@ def _plain(values: Bytes, n_values: int, of: _Stored) -> pa.Array:
     native().plain_texts(values, offsets, texts)
     buffers = [None, pa.py_buffer(offsets), pa.py_buffer(texts)]
     return pa.Array.from_buffers(pa.string(), n_values, buffers, null_count=0)
+
+
+def _aligned(values: Bytes) -> Bytes:
+    return values if values.ctypes.data % 8 == 0 else values.copy()
 
 
 def native() -> Any:

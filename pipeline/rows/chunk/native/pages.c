@@ -234,19 +234,23 @@ static bool page_headers(const Argument *a)
     return true;
 }
 
-/* Move pages that are listed next to the first of them, in the same bytes. */
+/* Move pages that are listed next to the first of them, in the same bytes, and list where each begins once they
+   are decompressed. */
 static bool pack_pages(const Argument *a)
 {
     uint8_t *bytes = a[0].data;
-    const int64_t *pages = a[1].data;
+    int64_t *pages = a[1].data, size = 0;
     if (a[1].columns != N_COLUMNS || !a[1].rows || !within(pages[BEGIN], a[0].rows + 1))
         return false;
     int64_t end = pages[BEGIN];
-    for (const int64_t *page = pages; page < pages + a[1].rows * N_COLUMNS; page += N_COLUMNS) {
-        if (page[BEGIN] < end || page[COMPRESSED] < 0 || page[BEGIN] > a[0].rows - page[COMPRESSED])
+    for (int64_t *page = pages; page < pages + a[1].rows * N_COLUMNS; page += N_COLUMNS) {
+        if (page[BEGIN] < end || page[COMPRESSED] < 0 || page[BEGIN] > a[0].rows - page[COMPRESSED] ||
+            page[UNCOMPRESSED] < 0 || page[UNCOMPRESSED] > INT32_MAX || size > INT32_MAX)
             return false;
         memmove(bytes + end, bytes + page[BEGIN], (size_t)page[COMPRESSED]);
         end += page[COMPRESSED];
+        page[BEGIN] = size;
+        size += page[UNCOMPRESSED];
     }
     return true;
 }
@@ -432,18 +436,27 @@ static bool open_page(const Argument *data, const int64_t *slots, bool is_option
            (slots[N_NULLS] < 0 || slots[N_NULLS] == page->n_rows - page->n_present);
 }
 
-/* Say where the levels of a page begin, where its values do, and how many there are. */
-static bool page_parts(const Argument *a)
+/* Join the values of pages, each of so many bytes, or of texts where that is 0; say how many they are, and how many
+   bytes. */
+static bool join_values(const Argument *a)
 {
-    Page page;
-    int64_t *out = a[3].data;
-    const uint8_t *first = a[0].data;
-    if (a[1].rows != 1 || a[1].columns != N_COLUMNS || a[3].rows < 3 ||
-        !open_page(&a[0], a[1].data, a[2].integer, &page))
+    const int64_t *slots = a[1].data;
+    int64_t width = a[3].integer, *out = a[5].data, n_present = 0, end = 0;
+    if (a[1].columns != N_COLUMNS || width < 0 || width > 8 || (!width && a[1].rows != 1) || a[5].rows < 2)
         return false;
-    out[0] = page.levels.at - first;
-    out[1] = page.values.at - first;
-    out[2] = page.n_present;
+    for (int64_t at = 0; at < a[1].rows; at++, slots += N_COLUMNS) {
+        Page page;
+        if (!open_page(&a[0], slots, a[2].integer, &page))
+            return false;
+        int64_t size = page.values.end - page.values.at;
+        if (size > a[4].rows - end || (width && size != page.n_present * width))
+            return false;
+        memcpy((uint8_t *)a[4].data + end, page.values.at, (size_t)size);
+        end += size;
+        n_present += page.n_present;
+    }
+    out[0] = n_present;
+    out[1] = end;
     return true;
 }
 
@@ -577,12 +590,25 @@ static bool page_codes(const Argument *a)
     return !left;
 }
 
-/* Codes of rows from those of the values that are there: levels, codes, that of a null, and the codes of rows. */
+/* Codes of the rows of pages from those of the values that are there: the pages, whether rows may be null, the
+   codes of all values, that of a null, and the codes of the rows. */
 static bool value_codes(const Argument *a)
 {
-    Source source = {.codes = a[1].data, .size = a[1].rows};
-    Bytes levels = {a[0].data, (const uint8_t *)a[0].data + a[0].rows};
-    return spread(&source, levels, (int32_t)a[2].integer, a[3].rows, a[3].data) && source.at == source.size;
+    const int64_t *slots = a[1].data;
+    Source source = {.codes = a[3].data, .size = a[3].rows};
+    int32_t *out = a[5].data;
+    int64_t left = a[5].rows;
+    if (a[1].columns != N_COLUMNS)
+        return false;
+    for (int64_t at = 0; at < a[1].rows; at++, slots += N_COLUMNS) {
+        Page page;
+        if (!open_page(&a[0], slots, a[2].integer, &page) || page.n_rows > left ||
+            !spread(&source, page.levels, (int32_t)a[4].integer, page.n_rows, out))
+            return false;
+        out += page.n_rows;
+        left -= page.n_rows;
+    }
+    return !left && source.at == source.size;
 }
 
 /* Texts that stand one after the other, each after its length, as Arrow has them. */
@@ -612,10 +638,10 @@ static bool plain_texts(const Argument *a)
 
 const Kernel PAGE_KERNELS[] = {
     {"page_headers", "uint8[1] int64 int64[2]!", page_headers},
-    {"pack_pages", "uint8[1]! int64[2]", pack_pages},
-    {"page_parts", "uint8[1] int64[2] boolean int64[1]!", page_parts},
+    {"pack_pages", "uint8[1]! int64[2]!", pack_pages},
+    {"join_values", "uint8[1] int64[2] boolean int64 uint8[1]! int64[1]!", join_values},
     {"page_codes", "uint8[1] int64[2] boolean int32[1] int32[1]!", page_codes},
-    {"value_codes", "uint8[1] int32[1] int32 int32[1]!", value_codes},
+    {"value_codes", "uint8[1] int64[2] boolean int32[1] int32 int32[1]!", value_codes},
     {"plain_texts", "uint8[1] int32[1]! uint8[1]!", plain_texts},
     {0},
 };
