@@ -65,6 +65,7 @@ _TYPES: dict[tuple[str, pa.DataType], np.dtype[Any] | None] = {
     ("FLOAT", pa.float32()): np.dtype("<f4"),
     ("DOUBLE", pa.float64()): np.dtype("<f8"),
 }
+_ARROW_TYPES = frozenset(kind for _, kind in _TYPES)
 _ENCODINGS = frozenset({"PLAIN", "RLE", "BIT_PACKED", "PLAIN_DICTIONARY", "RLE_DICTIONARY"})
 _DATA_PAGE, _DICTIONARY_PAGE, _DATA_PAGE_2 = 0, 2, 3
 _N_VALUES, _BEGIN, _COMPRESSED, _UNCOMPRESSED, _LEVELS, _IS_COMPRESSED, _, _CHECKSUM, _N_COLUMNS = range(2, 11)
@@ -175,41 +176,42 @@ class PageReader:
 
 
 def _stored_columns(
-    content: BinaryIO, file: pq.ParquetFile, number: int, names: Sequence[str]) -> list[_Stored] | None:
+    content: BinaryIO, file: pq.ParquetFile, number: int, names: Sequence[str]
+) -> list[_Stored] | None:
     """Return where the columns of a row group lie; None where one is not served."""
-    metadata = file.metadata
+    metadata, schema = file.metadata, file.schema_arrow
     group = metadata.row_group(number)
-    schema = file.schema_arrow
-    if group.num_rows < _FEWEST_ROWS:
-        return None
     places = {metadata.schema.column(index).path: index for index in range(metadata.num_columns)}
-    if len(places) != metadata.num_columns or len(set(schema.names)) != len(schema.names):
+    is_served = (
+        group.num_rows >= _FEWEST_ROWS
+        and len(places) == metadata.num_columns
+        and len(set(schema.names)) == len(schema.names)
+        and all(name in places and _of_values(schema.field(name)) in _ARROW_TYPES for name in names)
+    )
+    if not is_served:
         return None
     try:
-        columns = [
-            _stored_column(metadata, group, places[name], schema.field(name)) for name in names
-        ]
-        if not all(columns):
-            return None
-        # Arrow looks at all that the footer says, and at the first page of each column.
+        # Arrow looks first, at all that the footer says of each column and at its first page: what it refuses
+        # there ends the process where it is asked for by parts.
         with parquet_file(
             content, metadata=metadata, page_checksum_verification=True, pre_buffer=False, buffer_size=_LOOK_BYTES
         ) as looking:
             next(looking.iter_batches(1, row_groups=[number], columns=list(names), use_threads=False))
-    except (KeyError, ValueError, OSError, pa.ArrowException, StopIteration):
+    except (ValueError, OSError, pa.ArrowException, StopIteration):
         return None
-    return columns
+    columns = [_stored_column(metadata, group, places[name], schema.field(name)) for name in names]
+    return [column for column in columns if column is not None] if all(columns) else None
+
+
+def _of_values(field: pa.Field) -> pa.DataType:
+    return field.type.value_type if pa.types.is_dictionary(field.type) else field.type
 
 
 def _stored_column(
     metadata: pq.FileMetaData, group: pq.RowGroupMetaData, place: int, field: pa.Field
 ) -> _Stored | None:
     column, chunk = metadata.schema.column(place), group.column(place)
-    of_values = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
-    kind = (chunk.physical_type, of_values)
-    statistics = chunk.statistics
-    if statistics is not None and statistics.has_min_max:
-        _ = statistics.min_raw, statistics.max_raw
+    kind = (chunk.physical_type, _of_values(field))
     begin = chunk.data_page_offset
     if chunk.has_dictionary_page and chunk.dictionary_page_offset is not None:
         begin = min(begin, chunk.dictionary_page_offset)
@@ -232,7 +234,7 @@ def _stored_column(
         size=chunk.total_compressed_size,
         uncompressed=chunk.total_uncompressed_size,
         n_rows=group.num_rows,
-        kind=of_values,
+        kind=_of_values(field),
         width=_TYPES[kind],
         codec=_NAMES[chunk.compression],
         is_optional=column.max_definition_level == 1,
