@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import random
 import zlib
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from suffice.errors import SufficeError
@@ -19,9 +16,13 @@ from suffice.pipeline.rows.sources.contracted_columns import AS_STORED
 from suffice.pipeline.rows.sources.file_access import status
 
 if TYPE_CHECKING:
+    from pathlib import Path
+    import random
     from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
+
+    Places: TypeAlias = list[tuple[int, int]]
 
 REFUSED = "refused"
 NULL = -7
@@ -34,11 +35,17 @@ def encode(column: pa.Array) -> NDArray[np.int32]:
         size = len(column.dictionary)
         places = [size if at is None or not 0 <= at < size else at for at in column.indices.to_pylist()]
         return np.append(encode(column.dictionary), np.int32(NULL))[places]
+    if pa.types.is_boolean(column.type):
+        column = column.cast(pa.int8())
+    if pa.types.is_null(column.type):
+        return np.full(len(column), NULL, np.int32)
     if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
-        values = [zlib.crc32(text) if text is not None else None for text in column.cast(pa.large_binary()).to_pylist()]
+        texts = column.cast(pa.large_binary()).to_pylist()
+        values = [None if text is None else zlib.crc32(text) for text in texts]
     else:
         width = column.type.bit_width
-        bits = pa.Array.from_buffers(getattr(pa, f"int{width}")(), len(column), column.buffers(), offset=column.offset)
+        kind = getattr(pa, f"int{width}")()
+        bits = pa.Array.from_buffers(kind, len(column), column.buffers(), offset=column.offset)
         values = [None if bit is None else hash(("bits", bit)) for bit in bits.to_pylist()]
     return np.array([NULL if value is None else value % (2**31 - 1) for value in values], np.int32)
 
@@ -53,8 +60,8 @@ def table(n_rows: int, seed: int, nulls: float = 0.05) -> pa.Table:
     words = np.array(["", "a", "word", "other words", "\u00e9\u00e8", "x" * 40])
     floats = np.where(rng.random(n_rows) < 0.1, np.nan, rng.normal(size=n_rows).round(1))
     columns = {
-        "text": pa.array([f"text {rng.integers(10**6)}" for _ in range(n_rows)], mask=mask()),
-        "word": pa.array(words[rng.integers(0, 6, n_rows)].tolist(), mask=mask()),
+        "text": pa.array([f"text {rng.integers(10**6)}" for _ in range(n_rows)], pa.string(), mask=mask()),
+        "word": pa.array(words[rng.integers(0, 6, n_rows)].tolist(), pa.string(), mask=mask()),
         "number": pa.array(rng.integers(-(2**62), 2**62, n_rows), mask=mask()),
         "small": pa.array(rng.integers(0, 9, n_rows).astype(np.int32), mask=mask()),
         "amount": pa.array(rng.normal(size=n_rows), mask=mask()),
@@ -80,12 +87,14 @@ def read(path: Path, columns: Sequence[str], *, by_pages: bool) -> tuple[Any, in
                     codes[name].append(paged_columns.codes_of(block, name, encode).copy())
     except (SufficeError, KeyError, UnicodeDecodeError):  # the last two come of names in a damaged footer
         return REFUSED, paged
-    return {name: np.concatenate([np.empty(0, np.int32), *parts]).tolist() for name, parts in codes.items()}, paged
+    nothing = np.empty(0, np.int32)
+    return {name: np.concatenate([nothing, *parts]).tolist() for name, parts in codes.items()}, paged
 
 
 def base_files(folder: Path) -> list[Path]:
     """Write small files of every kind that is served."""
-    paths = []
+    paths: list[Path] = []
+    small = {"data_page_size": 900, "write_batch_size": 64}
 
     def write(name: str, n_rows: int, **options: Any) -> None:
         path = folder / f"{name}.parquet"
@@ -93,13 +102,13 @@ def base_files(folder: Path) -> list[Path]:
         paths.append(path)
 
     write("zstd", 900, compression="zstd", row_group_size=400, data_page_size=500, write_batch_size=50)
-    write("snappy", 500, compression="snappy", data_page_size=900, write_batch_size=64)
+    write("snappy", 500, compression="snappy", **small)
     write("stored", 500, compression="none", data_page_size=800, write_batch_size=64)
-    write("plain", 400, compression="zstd", use_dictionary=False, data_page_size=900, write_batch_size=64)
+    write("plain", 400, compression="zstd", use_dictionary=False, **small)
     write("fallen back", 900, compression="zstd", dictionary_pagesize_limit=700, write_batch_size=64)
-    write("version 2", 500, compression="zstd", data_page_version="2.0", data_page_size=900, write_batch_size=64)
-    write("second", 500, compression="snappy", data_page_version="2.0", data_page_size=900, write_batch_size=64)
-    write("checked", 400, compression="zstd", write_page_checksum=True, data_page_size=900, write_batch_size=64)
+    write("version 2", 500, compression="zstd", data_page_version="2.0", **small)
+    write("second", 500, compression="snappy", data_page_version="2.0", **small)
+    write("checked", 400, compression="zstd", write_page_checksum=True, **small)
     write("mostly null", 500, compression="zstd", nulls=0.93, data_page_size=300, write_batch_size=32)
     write("bare", 300, compression="zstd", write_statistics=False, store_schema=False)
     return paths
@@ -123,37 +132,53 @@ def damaged(content: bytes, choose: random.Random) -> bytes:
             return choose.randrange(begin, min(end + 12, footer))
         return choose.randrange(4, footer)
 
+    changes = (_flip, _limit, _any, _stretch, _header, _move, _cut)
     for _ in range(choose.choice((1, 1, 1, 2, 4))):
-        kind, at = choose.random(), place()
-        if kind < 0.4:
-            data[at] ^= 1 << choose.randrange(8)
-        elif kind < 0.65:
-            data[at] = choose.choice(_LIMITS)
-        elif kind < 0.75:
-            data[at] = choose.randrange(256)
-        elif kind < 0.85:
-            size = choose.randrange(1, 9)
-            data[at : at + size] = bytes([choose.choice(_LIMITS)]) * size
-        elif kind < 0.92:  # one header in place of another
-            (begin, end), (other, other_end) = choose.choice(headers), choose.choice(headers)
-            size = min(end - begin, other_end - other)
-            data[begin : begin + size] = content[other : other + size]
-        elif kind < 0.96:
-            size = choose.randrange(1, 60)
-            other = place()
-            data[at : at + size] = data[other : other + size]
-        else:
-            del data[at : at + choose.randrange(1, 20)]
-        data = data[: max(len(data), 12)]
-        if len(data) < len(content) - 40 or footer >= len(data) - 8:
-            break
+        (change,) = choose.choices(changes, weights=(40, 25, 10, 10, 7, 4, 4))
+        change(data, place(), choose, headers)
+        if len(data) < len(content):
+            break  # places are no longer where they were
     return bytes(data)
 
 
-_HEADERS: dict[bytes, list[tuple[int, int]]] = {}
+def _flip(data: bytearray, at: int, choose: random.Random, _: Places) -> None:
+    data[at] ^= 1 << choose.randrange(8)
 
 
-def _headers(content: bytes) -> list[tuple[int, int]]:
+def _limit(data: bytearray, at: int, choose: random.Random, _: Places) -> None:
+    data[at] = choose.choice(_LIMITS)
+
+
+def _any(data: bytearray, at: int, choose: random.Random, _: Places) -> None:
+    data[at] = choose.randrange(256)
+
+
+def _stretch(data: bytearray, at: int, choose: random.Random, _: Places) -> None:
+    size = min(choose.randrange(1, 9), len(data) - at)
+    data[at : at + size] = bytes([choose.choice(_LIMITS)]) * size
+
+
+def _header(data: bytearray, _at: int, choose: random.Random, headers: Places) -> None:
+    """Put one header in the place of another."""
+    (begin, end), (other, other_end) = choose.choice(headers), choose.choice(headers)
+    size = min(end - begin, other_end - other)
+    data[begin : begin + size] = data[other : other + size]
+
+
+def _move(data: bytearray, at: int, choose: random.Random, headers: Places) -> None:
+    other = choose.choice(headers)[0]
+    size = min(choose.randrange(1, 60), len(data) - max(at, other))
+    data[at : at + size] = data[other : other + size]
+
+
+def _cut(data: bytearray, at: int, choose: random.Random, _: Places) -> None:
+    del data[at : at + choose.randrange(1, 20)]
+
+
+_HEADERS: dict[bytes, Places] = {}
+
+
+def _headers(content: bytes) -> Places:
     """Return where page headers stand, as the reader itself tells."""
     if content not in _HEADERS:
         metadata = pq.read_metadata(pa.BufferReader(content))

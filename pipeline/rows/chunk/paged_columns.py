@@ -9,6 +9,7 @@ metadata alone: `_stored_columns` says what is served.
 from __future__ import annotations
 
 import os
+import sys
 import zlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -68,7 +69,9 @@ _TYPES: dict[tuple[str, pa.DataType], np.dtype[Any] | None] = {
 _ARROW_TYPES = frozenset(kind for _, kind in _TYPES)
 _ENCODINGS = frozenset({"PLAIN", "RLE", "BIT_PACKED", "PLAIN_DICTIONARY", "RLE_DICTIONARY"})
 _DATA_PAGE, _DICTIONARY_PAGE, _DATA_PAGE_2 = 0, 2, 3
-_N_VALUES, _BEGIN, _COMPRESSED, _UNCOMPRESSED, _LEVELS, _IS_COMPRESSED, _, _CHECKSUM, _N_COLUMNS = range(2, 11)
+_N_VALUES, _BEGIN, _COMPRESSED, _UNCOMPRESSED, _LEVELS, _IS_COMPRESSED, _, _CHECKSUM, _N_COLUMNS = range(
+    2, 11
+)
 """Columns of a table of pages: the first two are kind and encoding."""
 
 
@@ -112,7 +115,7 @@ class ColumnReader:
 
 def is_used() -> bool:
     """Tell whether pages are read here: where the module in C was built, unless Arrow is asked for."""
-    return jit.MODULE is not None and os.environ.get(VARIABLE) != _ARROW
+    return jit.MODULE is not None and os.environ.get(VARIABLE) != _ARROW and sys.byteorder == "little"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,7 +173,7 @@ class PageReader:
                 if not left:
                     for column in columns:
                         column.require_end()
-            except (_LeftToArrowError, ValueError, OSError):  # Arrow's errors are some of these
+            except (_LeftToArrowError, ValueError, OSError, pa.ArrowException):
                 return
             yield CodedRows(size, codes)
 
@@ -179,27 +182,31 @@ def _stored_columns(
     content: BinaryIO, file: pq.ParquetFile, number: int, names: Sequence[str]
 ) -> list[_Stored] | None:
     """Return where the columns of a row group lie; None where one is not served."""
-    metadata, schema = file.metadata, file.schema_arrow
-    group = metadata.row_group(number)
-    places = {metadata.schema.column(index).path: index for index in range(metadata.num_columns)}
-    is_served = (
-        group.num_rows >= _FEWEST_ROWS
-        and len(places) == metadata.num_columns
-        and len(set(schema.names)) == len(schema.names)
-        and all(name in places and _of_values(schema.field(name)) in _ARROW_TYPES for name in names)
-    )
-    if not is_served:
-        return None
+    metadata = file.metadata
     try:
+        schema, group = file.schema_arrow, metadata.row_group(number)
+        places = {metadata.schema.column(index).path: index for index in range(metadata.num_columns)}
+        is_served = (
+            group.num_rows >= _FEWEST_ROWS
+            and len(places) == metadata.num_columns
+            and len(set(schema.names)) == len(schema.names)
+            and all(name in places and _of_values(schema.field(name)) in _ARROW_TYPES for name in names)
+        )
+        if not is_served:
+            return None
         # Arrow looks first, at all that the footer says of each column and at its first page: what it refuses
         # there ends the process where it is asked for by parts.
         with parquet_file(
-            content, metadata=metadata, page_checksum_verification=True, pre_buffer=False, buffer_size=_LOOK_BYTES
+            content,
+            metadata=metadata,
+            page_checksum_verification=True,
+            pre_buffer=False,
+            buffer_size=_LOOK_BYTES,
         ) as looking:
             next(looking.iter_batches(1, row_groups=[number], columns=list(names), use_threads=False))
-    except (ValueError, OSError, pa.ArrowException, StopIteration):
+        columns = [_stored_column(metadata, group, places[name], schema.field(name)) for name in names]
+    except (KeyError, ValueError, OSError, pa.ArrowException, StopIteration):
         return None
-    columns = [_stored_column(metadata, group, places[name], schema.field(name)) for name in names]
     return [column for column in columns if column is not None] if all(columns) else None
 
 
@@ -245,7 +252,11 @@ class _Column:
     """One column of a row group: its pages in order, and the codes of rows that are not yet taken."""
 
     def __init__(
-        self, content: BinaryIO, of: _Stored, encodes: Sequence[Encode], buffers: dict[tuple[str, Encode], Codes]
+        self,
+        content: BinaryIO,
+        of: _Stored,
+        encodes: Sequence[Encode],
+        buffers: dict[tuple[str, Encode], Codes],
     ) -> None:
         self._of = of
         self._pages = _pages(content, of)
@@ -271,7 +282,11 @@ class _Column:
 
     def require_end(self) -> None:
         """Check that nothing is left."""
-        if self._ready != self._taken or self._n_rows != self._of.n_rows or next(self._pages, None) is not None:
+        if (
+            self._ready != self._taken
+            or self._n_rows != self._of.n_rows
+            or next(self._pages, None) is not None
+        ):
             raise _LeftToArrowError
 
     def _read(self, pages: _Pages) -> None:
@@ -417,7 +432,9 @@ def _alike(window: Bytes, table: Table, of: _Stored) -> Iterator[_Pages]:
             most_values = _MOST_ENTRIES if kind == _DICTIONARY_PAGE else _MOST_PAGE_ROWS
             if header[_N_VALUES] > most_values or header[_UNCOMPRESSED] > most_bytes:
                 raise _LeftToArrowError
-            is_full = n_values + header[_N_VALUES] > _BATCH_ROWS or size + header[_UNCOMPRESSED] > _BATCH_BYTES
+            is_full = (
+                n_values + header[_N_VALUES] > _BATCH_ROWS or size + header[_UNCOMPRESSED] > _BATCH_BYTES
+            )
             is_alone = is_each_alone or kind != _DATA_PAGE or (not encoding and of.width is None)
             if end > start and (is_full or is_alone or header[:2] != [kind, encoding]):
                 break
@@ -440,7 +457,7 @@ def _alike(window: Bytes, table: Table, of: _Stored) -> Iterator[_Pages]:
 
 def _require_checksum(window: Bytes, header: Sequence[int]) -> None:
     begin = header[_BEGIN]
-    if zlib.crc32(window[begin : begin + header[_COMPRESSED]]) != header[_CHECKSUM]:
+    if zlib.crc32(memoryview(window)[begin : begin + header[_COMPRESSED]]) != header[_CHECKSUM]:
         raise _LeftToArrowError
 
 
@@ -465,4 +482,5 @@ def _aligned(values: Bytes) -> Bytes:
 
 
 def native() -> Any:
+    """Return the module in C."""
     return jit.MODULE

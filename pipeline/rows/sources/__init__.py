@@ -98,7 +98,7 @@ def read(
 ) -> Iterator[pa.RecordBatch]:
     """Read columns of a split in blocks; see `contract.Source.read`.
 
-    Where there is a reader of pages, it reads of Parquet files what it can, and its blocks are as it makes them.
+    Where there is a reader of pages, it reads of Parquet files what it can, in blocks of its own kind.
     """
     if pages is not None and all(isinstance(piece, RowGroups) for piece in split.pieces):
         return read_files(split, columns, block_rows, pages)

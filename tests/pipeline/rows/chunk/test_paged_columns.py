@@ -1,0 +1,197 @@
+"""Pages read here: the same codes as through Arrow, whoever wrote the file, and Arrow's errors."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import subprocess
+import sys
+import sysconfig
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from suffice.pipeline.rows import sources
+from suffice.pipeline.rows.chunk import jit, paged_columns
+from suffice.pipeline.rows.chunk.partition import chunk, chunk_job
+from suffice.pipeline.spec.spec import load_spec
+from support.paged_files import (
+    COLUMNS,
+    REFUSED,
+    base_files,
+    compare,
+    damaged,
+    every_row_group_is_served,
+    read,
+    table,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+pytestmark = pytest.mark.skipif(
+    jit.MODULE is None, reason="the module in C was not built here, or is not wanted"
+)
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    every_row_group_is_served(monkeypatch.setattr)
+
+
+@pytest.mark.usefixtures("small")
+@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_pages_give_what_arrow_gives(tmp_path: Path, data: st.DataObject) -> None:
+    n_rows = data.draw(st.integers(0, 700))
+    nulls = data.draw(st.sampled_from([0.0, 0.02, 0.5, 0.97, 1.0]))
+    rows = table(n_rows, data.draw(st.integers(0, 99)), nulls)
+    path = tmp_path / "file.parquet"
+    pq.write_table(
+        rows,
+        path,
+        compression=data.draw(st.sampled_from(["zstd", "snappy", "none"])),
+        data_page_version=data.draw(st.sampled_from(["1.0", "2.0"])),
+        use_dictionary=data.draw(st.sampled_from([True, False, ["word", "small", "single"]])),
+        dictionary_pagesize_limit=data.draw(st.sampled_from([100, 1000, 2**20])),
+        data_page_size=data.draw(st.sampled_from([1, 200, 3000, 2**20])),
+        write_batch_size=data.draw(st.sampled_from([1, 7, 64, 1000])),
+        row_group_size=data.draw(st.sampled_from([1, 33, 250, 1000])),
+        write_page_checksum=data.draw(st.booleans()),
+        write_statistics=data.draw(st.booleans()),
+        store_schema=data.draw(st.booleans()),
+    )
+    paged = compare(path.read_bytes(), path)
+    assert paged == n_rows
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("writer", ["duckdb", "polars", "pandas"])
+def test_other_writers(tmp_path: Path, writer: str) -> None:
+    rows, path = table(5000, 1), tmp_path / "file.parquet"
+    texts = ["text", "word", "amount", "single", "whole"]
+    if writer == "duckdb":
+        duckdb = pytest.importorskip("duckdb")
+        for codec in ("zstd", "snappy", "uncompressed"):
+            connection = duckdb.connect()
+            connection.register("rows", rows)
+            connection.execute(
+                f"COPY rows TO '{path}' (FORMAT parquet, CODEC '{codec}', ROW_GROUP_SIZE 2048)"
+            )
+            assert compare(path.read_bytes(), path, ["amount", "whole"]) > 0
+            compare(path.read_bytes(), path)  # its null levels go on beyond the rows: Arrow reads them
+    elif writer == "polars":
+        polars = pytest.importorskip("polars")
+        for codec in ("zstd", "snappy", "uncompressed"):
+            polars.from_arrow(rows).write_parquet(path, compression=codec, data_page_size=3000)
+            assert compare(path.read_bytes(), path, texts) > 0
+    else:
+        pytest.importorskip("pandas")
+        rows.to_pandas().to_parquet(path)
+        assert compare(path.read_bytes(), path, texts) > 0
+
+
+@pytest.mark.usefixtures("small")
+def test_what_is_not_served_is_left_to_arrow(tmp_path: Path) -> None:
+    path = tmp_path / "file.parquet"
+    rows = table(300, 3)
+    packed = {"column_encoding": {"number": "DELTA_BINARY_PACKED"}, "use_dictionary": False}
+    for options in ({"compression": "gzip"}, packed):
+        pq.write_table(rows, path, **options)
+        assert compare(path.read_bytes(), path) == 0
+    pq.write_table(rows.set_column(0, "text", [pa.array([[1]] * 300)]), path)
+    assert read(path, ["word"], by_pages=True)[1] == 300
+
+
+@pytest.mark.usefixtures("small")
+def test_damaged_files(tmp_path: Path) -> None:
+    contents = [path.read_bytes() for path in base_files(tmp_path)]
+    served = refused = 0
+    for seed in range(150):
+        choose = random.Random(seed)  # noqa: S311 - damage, no noise
+        path = tmp_path / "file.parquet"
+        served += compare(damaged(choose.choice(contents), choose), path) > 0
+        refused += read(path, COLUMNS, by_pages=False)[0] == REFUSED
+    assert served > 20
+    assert refused > 20
+
+
+def spec_of(path: Path) -> Any:
+    return load_spec(
+        {
+            "name": "pages",
+            "dataset": "pages",
+            "source": {"parquet": str(path)},
+            "privacy": {"epsilon": "1", "neighboring": "add_or_remove_one", "unit": "row"},
+            "groups": {"word": ["a", "word", "x" * 40], "whole": {"range": ["0", "3"]}},
+            "statistics": {
+                "small": {
+                    "family": "categorical",
+                    "column": "small",
+                    "categories": ["1", "2", "7"],
+                    "other": "true",
+                },
+                "amount": {"family": "normal", "column": "amount", "lower": "-2", "upper": "2"},
+                "single": {"family": "normal", "column": "single", "lower": "-1", "upper": "1"},
+            },
+        }
+    )
+
+
+def test_sums_are_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "file.parquet"
+    pq.write_table(table(80_000, 5), path, compression="zstd", data_page_size=20_000)
+    spec = spec_of(path)
+    split, job = sources.splits(sources.pin(spec))[0], chunk_job(spec)
+    read_by: list[int] = []
+    whole = paged_columns.PageReader.read
+
+    def counted(*arguments: Any) -> Iterator[Any]:
+        for block in whole(*arguments):
+            read_by.append(block.num_rows)
+            yield block
+
+    monkeypatch.setattr(paged_columns.PageReader, "read", counted)
+    by_pages = chunk(split, job)
+    assert sum(read_by) == 80_000
+    monkeypatch.setenv(paged_columns.VARIABLE, "arrow")
+    by_arrow = chunk(split, job)
+    assert sum(read_by) == 80_000
+    for name, sums in by_arrow.items():
+        assert np.array_equal(by_pages[name].low, sums.low)
+        assert (sums.high is None) == (by_pages[name].high is None)
+
+
+@pytest.mark.slow
+def test_sanitisers_find_nothing_in_damaged_files(repository: Path, tmp_path: Path) -> None:
+    compiler = shutil.which("gcc")
+    if compiler is None:
+        pytest.skip("no gcc here")
+    library = tmp_path / "_native.abi3.so"
+    sources_in_c = sorted((repository / "pipeline/rows/chunk/native").glob("*.c"))
+    flags = ["-O1", "-g", "-std=c11", "-fwrapv", "-ffp-contract=off", "-fno-sanitize-recover=all"]
+    sanitisers = ["-fsanitize=address,undefined", "-shared", "-fPIC", f"-I{sysconfig.get_paths()['include']}"]
+    subprocess.run([compiler, *flags, *sanitisers, *sources_in_c, "-o", library, "-lm"], check=True)
+    asked = [[compiler, f"-print-file-name={name}"] for name in ("libasan.so", "libubsan.so")]
+    runtimes = [
+        subprocess.run(each, capture_output=True, text=True, check=True).stdout.strip() for each in asked
+    ]
+    if not all(path.startswith("/") for path in runtimes):
+        pytest.skip("gcc has no sanitisers here")
+    ran = subprocess.run(
+        [sys.executable, "-m", "support.damaged_pages", "0", "600", str(tmp_path), str(library)],
+        env=os.environ | {"LD_PRELOAD": " ".join(runtimes), "ASAN_OPTIONS": "detect_leaks=0"},
+        cwd=repository / "tests",
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr[-3000:]
+    assert ran.stdout.startswith("600 files: ")
