@@ -16,9 +16,9 @@ from suffice.pipeline.rows.sources.contracted_columns import AS_STORED
 from suffice.pipeline.rows.sources.file_access import status
 
 if TYPE_CHECKING:
-    from pathlib import Path
     import random
     from collections.abc import Callable, Sequence
+    from pathlib import Path
 
     from numpy.typing import NDArray
 
