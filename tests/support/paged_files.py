@@ -37,16 +37,15 @@ def encode(column: pa.Array) -> NDArray[np.int32]:
         return np.append(encode(column.dictionary), np.int32(NULL))[places]
     if pa.types.is_boolean(column.type):
         column = column.cast(pa.int8())
-    if pa.types.is_null(column.type):
-        return np.full(len(column), NULL, np.int32)
     if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
         texts = column.cast(pa.large_binary()).to_pylist()
         values = [None if text is None else zlib.crc32(text) for text in texts]
-    else:
-        width = column.type.bit_width
-        kind = getattr(pa, f"int{width}")()
+    elif pa.types.is_primitive(column.type):
+        kind = getattr(pa, f"int{column.type.bit_width}")()
         bits = pa.Array.from_buffers(kind, len(column), column.buffers(), offset=column.offset)
         values = [None if bit is None else hash(("bits", bit)) for bit in bits.to_pylist()]
+    else:  # a type that a damaged footer names
+        values = [None if value is None else zlib.crc32(repr(value).encode()) for value in column.to_pylist()]
     return np.array([NULL if value is None else value % (2**31 - 1) for value in values], np.int32)
 
 
