@@ -56,7 +56,7 @@ _NAMES = {"UNCOMPRESSED": None, "SNAPPY": "snappy", "ZSTD": "zstd"}
 _MEMORY = pa.system_memory_pool()
 """Arrow's usual one gives memory back to the system, and takes new memory, with every page."""
 _CODECS = {None: 0, "snappy": 1, "zstd": 2}
-"""As in pages.c."""
+"""As in page_headers.c."""
 _TYPES: dict[tuple[str, pa.DataType], np.dtype[Any] | None] = {
     ("BYTE_ARRAY", pa.string()): None,
     ("BYTE_ARRAY", pa.large_string()): None,

@@ -208,11 +208,11 @@ PyMODINIT_FUNC PyInit__native(void)
     PyObject *signatures = module ? PyDict_New() : NULL;
     /* Those of pages have no twin in Python: Arrow reads what they do not. */
     PyObject *page_signatures = module ? PyDict_New() : NULL;
-    const Kernel *tables[] = {CHUNK_KERNELS, VALUE_KERNELS, UNIT_KERNELS, PAGE_KERNELS};
+    const Kernel *tables[] = {CHUNK_KERNELS, VALUE_KERNELS, UNIT_KERNELS, HEADER_KERNELS, PAGE_KERNELS};
     int failed = !signatures || !page_signatures;
     for (size_t table = 0; !failed && table < sizeof tables / sizeof *tables; table++)
         for (const Kernel *kernel = tables[table]; !failed && kernel->name; kernel++)
-            failed = add_kernel(module, tables[table] == PAGE_KERNELS ? page_signatures : signatures, kernel);
+            failed = add_kernel(module, table < 3 ? signatures : page_signatures, kernel);
     failed = failed || PyModule_AddObjectRef(module, "SIGNATURES", signatures) ||
              PyModule_AddIntConstant(module, "VERSION", VERSION);
     Py_XDECREF(signatures);

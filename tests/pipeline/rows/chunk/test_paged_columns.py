@@ -123,6 +123,79 @@ def test_damaged_files(tmp_path: Path) -> None:
     assert refused > 20
 
 
+@pytest.mark.parametrize(("codec", "number"), [("none", 0), ("snappy", 1), ("zstd", 2)])
+def test_a_page_holds_as_many_bytes_as_its_header_says(tmp_path: Path, codec: str, number: int) -> None:
+    path = tmp_path / "file.parquet"
+    pq.write_table(table(300, 1).select(["whole"]), path, compression=codec)
+    chunk_of = pq.read_metadata(path).row_group(0).column(0)
+    begin = chunk_of.dictionary_page_offset
+    window = np.frombuffer(path.read_bytes(), np.uint8)[begin : begin + chunk_of.total_compressed_size].copy()
+    pages = np.zeros((9, 10), np.int64)
+    paged_columns.native().page_headers(window, number, pages)
+    assert pages[0].tolist()[:2] == [2, len(window)]
+    assert window[:3].tolist() == [0x15, 4, 0x15]
+    window[3] ^= 2  # the size, one byte more or less
+    with pytest.raises(ValueError, match="do not fit"):
+        paged_columns.native().page_headers(window, number, pages)
+
+
+def line(size: int, n_values: int, levels: int = -1, n_nulls: int = -1) -> Any:
+    return np.array([[0, 8, n_values, 0, size, size, levels, 1, n_nulls, -1]], np.int64)
+
+
+ALL_THERE, FIRST_NULL = [2, 0, 0, 0, 16, 1], [2, 0, 0, 0, 3, 0xFE]
+
+
+@pytest.mark.parametrize(
+    ("content", "is_optional", "n_values", "changes", "codes"),
+    [
+        ([1, 16, 0], False, 8, {}, [5] * 8),
+        ([1, 16, 1], False, 8, {}, [6] * 8),
+        ([1, 3, 0xAA], False, 5, {}, [5, 6, 5, 6, 5]),
+        ([*ALL_THERE, 1, 16, 1], True, 8, {}, [6] * 8),
+        ([*FIRST_NULL, 1, 14, 1], True, 8, {}, [-1, *[6] * 7]),
+        ([*FIRST_NULL[4:], 1, 14, 1], True, 8, {"levels": 2, "n_nulls": 1}, [-1, *[6] * 7]),
+        ([*FIRST_NULL[4:], 1, 14, 1], True, 8, {"levels": 2, "n_nulls": 2}, None),
+        ([1, 16, 0, 0], False, 8, {}, None),  # a byte more
+        ([1, 16], False, 8, {}, None),
+        ([1, 16, 0], False, 9, {}, None),
+        ([1, 16, 0], False, 7, {}, None),
+        ([1, 5, 0xAA, 0xAA], False, 8, {}, None),  # a group more
+        ([2, 16, 2], False, 8, {}, None),  # no such entry
+        ([2, 3, 0xAA, 0xAA], False, 8, {}, None),
+        ([1, 16, 2], False, 8, {}, None),  # more bits than the width
+        ([25, 16, 0, 0, 0, 0], False, 8, {}, None),
+        ([1, 0, 0], False, 8, {}, None),  # a run of nothing
+        ([1, 0x80, 0x80, 0x80, 0x80, 0x80, 1], False, 8, {}, None),
+        ([9, 0, 0, 0, *ALL_THERE[4:], 1, 16, 1], True, 8, {}, None),
+        ([2, 0, 0, 0, 16, 2, 1, 16, 1], True, 8, {}, None),
+        ([3, 0, 0, 0, 16, 1, 0, 1, 16, 1], True, 8, {}, None),
+    ],
+)
+def test_codes_of_a_page(
+    content: list[int], is_optional: bool, n_values: int, changes: dict[str, int], codes: list[int] | None
+) -> None:
+    data, out = np.array(content, np.uint8), np.zeros(n_values, np.int32)
+    arguments = (data, line(len(data), n_values, **changes), is_optional, np.array([5, 6, -1], np.int32), out)
+    if codes is None:
+        with pytest.raises(ValueError, match="do not fit"):
+            paged_columns.native().page_codes(*arguments)
+    else:
+        paged_columns.native().page_codes(*arguments)
+        assert out.tolist() == codes
+
+
+@pytest.mark.parametrize(("size", "n_values"), [(17, 2), (15, 2), (8, 2)])
+def test_plain_values_fill_their_page(size: int, n_values: int) -> None:
+    data, counts = np.zeros(size, np.uint8), np.zeros(2, np.int64)
+    with pytest.raises(ValueError, match="do not fit"):
+        paged_columns.native().join_values(data, line(size, n_values), 0, 8, data.copy(), counts)
+    paged_columns.native().join_values(
+        np.zeros(16, np.uint8), line(16, 2), 0, 8, np.zeros(16, np.uint8), counts
+    )
+    assert counts.tolist() == [2, 16]
+
+
 def spec_of(path: Path) -> Any:
     return load_spec(
         {
