@@ -27,6 +27,9 @@ def main(first: int, last: int, folder: Path, module: list[str]) -> int:
         if ran.returncode == 0:
             first += 500
             continue
+        if not (folder / "seed").exists():
+            sys.stderr.write(ran.stderr)
+            return 1
         seed = int((folder / "seed").read_text())
         by_arrow = _child(seed, seed + 1, folder, module, {_BY_ARROW: "1"})
         if by_arrow.returncode >= 0 or by_arrow.returncode != ran.returncode:

@@ -457,7 +457,7 @@ def _alike(window: Bytes, table: Table, of: _Stored) -> Iterator[_Pages]:
 
 def _require_checksum(window: Bytes, header: Sequence[int]) -> None:
     begin = header[_BEGIN]
-    if zlib.crc32(memoryview(window)[begin : begin + header[_COMPRESSED]]) != header[_CHECKSUM]:
+    if zlib.crc32(window[begin : begin + header[_COMPRESSED]].tobytes()) != header[_CHECKSUM]:
         raise _LeftToArrowError
 
 
