@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from suffice.pipeline.rows.sources.contract import PartSchema, Pin, Source, Split
-    from suffice.pipeline.rows.sources.parquet_files import PageReader
+    from suffice.pipeline.rows.sources.row_groups_by_pages import PageReader
     from suffice.pipeline.spec.spec import Spec
     from suffice.pipeline.terms.declaration.data_contract import DataContract
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, TypeAlias, TypeVar
 
@@ -23,6 +24,7 @@ from suffice.pipeline.cluster.workers import by_threads
 from suffice.pipeline.rows.sources.contract import Kept, PartSchema, Split, exact_data, split_rows
 from suffice.pipeline.rows.sources.contracted_columns import AS_STORED, FileColumns, Footer, read_footers
 from suffice.pipeline.rows.sources.file_access import ObjectFile, PinnedFile, opened, status
+from suffice.pipeline.rows.sources.row_groups_by_pages import by_pages
 from suffice.pipeline.rows.sources.times_of_96_bits import parquet_file, stored_columns, with_instants
 
 if TYPE_CHECKING:
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.rows.sources.contracted_columns import ColumnsOf
     from suffice.pipeline.rows.sources.deletion_vectors import Deletes
+    from suffice.pipeline.rows.sources.row_groups_by_pages import PageReader
 
     Survey: TypeAlias = Callable[[Callable[[Sequence[Any]], list[Any]], list[Sequence[Any]]], list[list[Any]]]
     """Calls a function of a module with each of several sequences, and returns what it returned."""
@@ -141,31 +144,12 @@ class RowDeletes(Protocol):
         """Return the filter of a file's rows, given the file's columns."""
 
 
-class PageReader(Protocol):
-    """Reads row groups without Arrow, as far as it can."""
-
-    def read(self, content: BinaryIO, file: pq.ParquetFile, number: int) -> Iterator[Any]:
-        """Read blocks of consecutive rows of a row group, from its first on; Arrow reads those that are left.
-
-        Blocks have a number of rows as batches have, `num_rows`. It reads an open file where it needs to.
-        """
-
-
 def read_piece(
     piece: RowGroups, columns: Sequence[str], block_rows: int, pages: PageReader | None = None
 ) -> Iterator[pa.RecordBatch]:
     """Read the source's columns of some row groups in blocks of at most `block_rows` rows.
 
-    Parameters
-    ----------
-    piece : RowGroups
-        The row groups.
-    columns : sequence of str
-        The source's columns.
-    block_rows : int
-        The most rows of a batch.
-    pages : PageReader, optional
-        Reads row groups of local files that are as the source has them.
+    A reader of pages reads those of local files that are as the source has them, as far as it can.
 
     Raises
     ------
@@ -247,7 +231,8 @@ def _batches(
     ) as file:
         if pages is not None and not isinstance(stored, ObjectFile):
             for number in piece.row_groups:
-                yield from _by_pages(stored, file, number, names, block_rows, pages)
+                rest = partial(_read, file, block_rows, [number], names)
+                yield from by_pages(pages, stored, file, number, rest)
             return
         if fetched is None:
             yield from _read(file, block_rows, piece.row_groups, names)
@@ -262,28 +247,6 @@ def _read(
 ) -> Iterator[pa.RecordBatch]:
     for batch in file.iter_batches(block_rows, row_groups=list(row_groups), columns=names, use_threads=False):
         yield with_instants(batch, file)
-
-
-def _by_pages(
-    stored: BinaryIO,
-    file: pq.ParquetFile,
-    number: int,
-    names: list[str],
-    block_rows: int,
-    pages: PageReader,
-) -> Iterator[Any]:
-    """Read a row group by pages, and the rows from which on that could not be done by Arrow."""
-    n_read = 0
-    for block in pages.read(stored, file, number):
-        n_read += block.num_rows
-        yield block
-    if n_read == file.metadata.row_group(number).num_rows:
-        return
-    for batch in _read(file, block_rows, [number], names):
-        skipped = min(n_read, batch.num_rows)
-        n_read -= skipped
-        if skipped < batch.num_rows:
-            yield batch.slice(skipped)
 
 
 def _fetches(

@@ -86,7 +86,7 @@ def test_other_writers(tmp_path: Path, writer: str) -> None:
                 f"COPY rows TO '{path}' (FORMAT parquet, CODEC '{codec}', ROW_GROUP_SIZE 2048)"
             )
             assert compare(path.read_bytes(), path, ["amount", "whole"]) > 0
-            compare(path.read_bytes(), path)  # its null levels go on beyond the rows: Arrow reads them
+            compare(path.read_bytes(), path)  # columns with nulls are left to Arrow
     elif writer == "polars":
         polars = pytest.importorskip("polars")
         for codec in ("zstd", "snappy", "uncompressed"):
