@@ -107,8 +107,10 @@ class Encoder:
         table = domain_lookup.lookup(self._domain, column.type)
         if isinstance(table, domain_lookup.Listed):
             by_text = table.by_text
+            texts = None
             if by_text is not None and _FEW * len(column) < len(by_text):
-                texts = column.to_pylist()
+                texts = _texts(column)
+            if by_text is not None and texts is not None:
                 return np.array([by_text.get(text, self._missing) for text in texts], np.int32)
             absent = number_array(np.array([len(table.codes)], np.int32))[0]
             positions = pc.fill_null(pc.index_in(column, value_set=table.keys), absent)
@@ -127,6 +129,15 @@ class Encoder:
         if is_integer is not None:
             codes[~is_integer] = self._missing
         return codes
+
+
+def _texts(column: pa.Array) -> list[str | None] | None:
+    """Return texts; None where bytes are none, as Arrow does not check: it compares them as bytes."""
+    try:
+        texts: list[str | None] = column.to_pylist()
+    except UnicodeDecodeError:
+        return None
+    return texts
 
 
 def _content(dictionary: pa.Array) -> tuple[pa.DataType, bytes, bytes] | None:
