@@ -230,20 +230,19 @@ def _batches(
         buffer_size=_READ_BYTES,
     ) as file:
         if pages is not None and not isinstance(stored, ObjectFile):
-            for number in piece.row_groups:
-                rest = partial(_read, file, block_rows, [number], names)
-                yield from by_pages(pages, stored, file, number, rest)
+            rest = partial(_read, file, block_rows, names)
+            yield from by_pages(pages, stored, file, piece.row_groups, rest)
             return
         if fetched is None:
-            yield from _read(file, block_rows, piece.row_groups, names)
+            yield from _read(file, block_rows, names, piece.row_groups)
             return
         for row_groups, ranges in _fetches(file.metadata, piece.row_groups, names):
             fetched.fetch(ranges)
-            yield from _read(file, block_rows, row_groups, names)
+            yield from _read(file, block_rows, names, row_groups)
 
 
 def _read(
-    file: pq.ParquetFile, block_rows: int, row_groups: Sequence[int], names: list[str]
+    file: pq.ParquetFile, block_rows: int, names: list[str], row_groups: Sequence[int]
 ) -> Iterator[pa.RecordBatch]:
     for batch in file.iter_batches(block_rows, row_groups=list(row_groups), columns=names, use_threads=False):
         yield with_instants(batch, file)

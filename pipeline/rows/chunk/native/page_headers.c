@@ -116,7 +116,9 @@ static Outcome read_header(Bytes *bytes, int64_t *slots)
             : false;
     if (seen >> 3 & 1)
         slots[CRC] &= UINT32_MAX;
-    return is_right && slots[N_VALUES] >= 0 && slots[COMPRESSED] >= 0 && slots[UNCOMPRESSED] >= 0 ? READ : WRONG;
+    /* Arrow takes a page without rows for the end of its column, where a read begins with it. */
+    int64_t fewest = kind != DICTIONARY_PAGE;
+    return is_right && slots[N_VALUES] >= fewest && slots[COMPRESSED] >= 0 && slots[UNCOMPRESSED] >= 0 ? READ : WRONG;
 }
 
 /* What a compressed page says that it holds, in a form in which decompressing checks it; -1 where it does not. A
