@@ -159,7 +159,7 @@ class PageReader:
             Consecutive rows from the first on: all, or fewer where the others are left to Arrow.
         """
         stored = _stored_columns(content, file, number, list(self._coders))
-        if stored is None:
+        if not stored:
             return
         left = stored[0].n_rows
         columns = [_Column(content, of, self._coders[of.name], self._buffers) for of in stored]

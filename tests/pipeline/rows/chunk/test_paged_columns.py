@@ -20,6 +20,9 @@ from hypothesis import strategies as st
 from suffice.pipeline.rows import sources
 from suffice.pipeline.rows.chunk import jit, paged_columns
 from suffice.pipeline.rows.chunk.partition import chunk, chunk_job
+from suffice.pipeline.rows.sources import parquet_files
+from suffice.pipeline.rows.sources.contracted_columns import AS_STORED
+from suffice.pipeline.rows.sources.file_access import status
 from suffice.pipeline.spec.spec import load_spec
 from support.paged_files import (
     COLUMNS,
@@ -152,6 +155,16 @@ def test_a_page_of_data_has_rows(kind: int, n_values: int, is_refused: bool) -> 
     else:
         paged_columns.native().page_headers(np.array(header, np.uint8), 0, pages)
         assert pages[0].tolist()[:2] == [1, len(header)]
+
+
+@pytest.mark.usefixtures("small")
+def test_rows_are_counted_where_no_column_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "file.parquet"
+    pq.write_table(table(100, 1), path)
+    files = parquet_files.pin_files([(status(str(path)), AS_STORED)], ("whole",), place="here")
+    (split,) = parquet_files.file_splits("parquet", files)
+    blocks = parquet_files.read_files(split, (), 1 << 17, paged_columns.PageReader([]))
+    assert sum(block.num_rows for block in blocks) == 100
 
 
 def rows_of_groups(content: bytes) -> list[int]:
