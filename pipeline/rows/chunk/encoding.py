@@ -131,10 +131,10 @@ class Encoder:
         return codes
 
 
-def _texts(column: pa.Array) -> list[str | None] | None:
-    """Return texts; None where bytes are none, as Arrow does not check: it compares them as bytes."""
+def _texts(column: pa.Array) -> list[str] | None:
+    """Return texts, None for nulls; None where bytes are none, as Arrow does not check: it compares them as bytes."""
     try:
-        texts: list[str | None] = column.to_pylist()
+        texts: list[str] = column.to_pylist()
     except UnicodeDecodeError:
         return None
     return texts
