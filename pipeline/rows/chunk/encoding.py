@@ -132,7 +132,7 @@ class Encoder:
 
 
 def _texts(column: pa.Array) -> list[str] | None:
-    """Return texts, None for nulls; None where bytes are none, as Arrow does not check: it compares them as bytes."""
+    """Return texts, None for nulls; None where bytes are none: Arrow does not check, and compares bytes."""
     try:
         texts: list[str] = column.to_pylist()
     except UnicodeDecodeError:
