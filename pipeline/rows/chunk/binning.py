@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from suffice.pipeline.rows.chunk import kernels
+from suffice.pipeline.rows.chunk.paged_columns import ColumnReader
 from suffice.pipeline.rows.sources.column_values import comparable, fixed_width, validity
 from suffice.pipeline.terms.declaration.domain_lookup import nearest
 
@@ -31,16 +32,13 @@ if TYPE_CHECKING:
 _INT64 = np.iinfo(np.int64)
 
 
-class BinReader:
+class BinReader(ColumnReader):
     """A column's bin in every row, -1 where it does not enter; lives for one task."""
 
     def __init__(self, of: BinColumn) -> None:
+        self.column = of.column
         self._of = of
         self._least: dict[pa.DataType, NDArray[Any]] = {}
-
-    def read(self, batch: pa.RecordBatch) -> Codes:
-        """Return the bins of a batch in a new array, shape (n_rows,), int32."""
-        return self.codes(batch.column(self._of.column))
 
     def codes(self, column: pa.Array) -> Codes:
         """Return one bin per value of an Arrow array, shape (n_rows,), int32."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from decimal import Decimal
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,6 +19,7 @@ from suffice.pipeline.rows.chunk import argument_types as types
 from suffice.pipeline.rows.chunk import kernels
 from suffice.pipeline.rows.chunk.argument_types import read_only, writable
 from suffice.pipeline.rows.chunk.jit import called, compiled
+from suffice.pipeline.rows.chunk.paged_columns import ColumnReader
 from suffice.pipeline.rows.sources.column_values import as_float64, validity
 from suffice.pipeline.terms.statistics.lattice import (
     EXP,
@@ -211,23 +213,15 @@ def beyond(
         out[row] = side if value == value else missing  # noqa: PLR0124 - NaN
 
 
-class LatticeReader:
+class LatticeReader(ColumnReader):
     """A column's lattice value in every row, `kernels.NOTHING` where it does not enter."""
 
     def __init__(self, of: LatticeColumn) -> None:
-        self._of = of
-
-    def read(self, batch: pa.RecordBatch) -> Codes:
-        """Return the lattice values of a batch in a new array, shape (n_rows,), int32."""
-        return lattice_values(batch.column(self._of.column), self._of)
+        self.column, self.codes = of.column, partial(lattice_values, of=of)
 
 
-class SideReader:
+class SideReader(ColumnReader):
     """The side of its bounds on which every row's value lies beyond them, -1 where it does not."""
 
     def __init__(self, of: SideColumn) -> None:
-        self._of = of
-
-    def read(self, batch: pa.RecordBatch) -> Codes:
-        """Return the sides of a batch in a new array, shape (n_rows,), int32."""
-        return sides(batch.column(self._of.column), self._of)
+        self.column, self.codes = of.column, partial(sides, of=of)

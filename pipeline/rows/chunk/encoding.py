@@ -19,6 +19,7 @@ from suffice.arrays import number_array
 from suffice.pipeline.rows.chunk import kernels
 from suffice.pipeline.rows.chunk.binning import BinReader
 from suffice.pipeline.rows.chunk.clipping import LatticeReader, SideReader
+from suffice.pipeline.rows.chunk.paged_columns import ColumnReader, codes_of
 from suffice.pipeline.rows.sources.column_values import comparable, fixed_width, null_mask, validity
 from suffice.pipeline.terms.declaration import domain_lookup
 from suffice.pipeline.terms.statistics.measure import BinColumn, CodeColumn, SideColumn
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from suffice.pipeline.rows.chunk.paged_columns import CodedRows, Encode
     from suffice.pipeline.terms.declaration.domains import Domain
     from suffice.pipeline.terms.statistics.measure import ReadColumn
 
@@ -105,8 +107,10 @@ class Encoder:
         table = domain_lookup.lookup(self._domain, column.type)
         if isinstance(table, domain_lookup.Listed):
             by_text = table.by_text
+            texts = None
             if by_text is not None and _FEW * len(column) < len(by_text):
-                texts = column.to_pylist()
+                texts = _texts(column)
+            if by_text is not None and texts is not None:
                 return np.array([by_text.get(text, self._missing) for text in texts], np.int32)
             absent = number_array(np.array([len(table.codes)], np.int32))[0]
             positions = pc.fill_null(pc.index_in(column, value_set=table.keys), absent)
@@ -125,6 +129,15 @@ class Encoder:
         if is_integer is not None:
             codes[~is_integer] = self._missing
         return codes
+
+
+def _texts(column: pa.Array) -> list[str] | None:
+    """Return texts, None for nulls; None where bytes are none: Arrow does not check, and compares bytes."""
+    try:
+        texts: list[str] = column.to_pylist()
+    except UnicodeDecodeError:
+        return None
+    return texts
 
 
 def _content(dictionary: pa.Array) -> tuple[pa.DataType, bytes, bytes] | None:
@@ -189,10 +202,15 @@ class CellReader:
         self._n_entering = len(entering)
         self._groups = [[places[key] for key in keys] for keys in groups]
 
-    def read(self, batch: pa.RecordBatch) -> list[domain_lookup.Codes]:
+    @property
+    def coders(self) -> list[tuple[str, Encode]]:
+        """The columns that are read, and what gives their values codes."""
+        return [(column, encoder.codes) for column, _, encoder in self._encoders]
+
+    def read(self, rows: pa.RecordBatch | CodedRows) -> list[domain_lookup.Codes]:
         """Return the cells of a batch, each shape (n_rows,), int32, in the order of the groups."""
-        codes = [(encoder.codes(batch.column(column)), size) for column, size, encoder in self._encoders]
-        entering = np.zeros(batch.num_rows, np.int32)
+        codes = [(codes_of(rows, column, encoder.codes), size) for column, size, encoder in self._encoders]
+        entering = np.zeros(rows.num_rows, np.int32)
         for of_key, size in codes[: self._n_entering]:
             kernels.combine_codes(entering, of_key, size)
         # proof: groups
@@ -209,16 +227,12 @@ def in_any(all_cells: Sequence[domain_lookup.Codes]) -> NDArray[np.bool_]:
     return is_in
 
 
-class CodeReader:
+class CodeReader(ColumnReader):
     """A column's code in every row, -1 where it does not enter; lives for one task."""
 
     def __init__(self, of: CodeColumn) -> None:
-        self._column = of.column
-        self._encoder = Encoder(of.domain, -1 if of.fallback is None else of.fallback)
-
-    def read(self, batch: pa.RecordBatch) -> domain_lookup.Codes:
-        """Return the codes of a batch in a new array, shape (n_rows,), int32."""
-        return self._encoder.codes(batch.column(self._column))
+        self.column = of.column
+        self.codes = Encoder(of.domain, -1 if of.fallback is None else of.fallback).codes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 VARIABLE = "SUFFICE_KERNELS"
 NATIVE, NUMBA = "c", "numba"
-_VERSION = 1
+_VERSION = 2
 """That of the module in C: another one was built from other sources."""
 
 

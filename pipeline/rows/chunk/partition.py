@@ -12,12 +12,13 @@ unit; of whole units.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from suffice.pipeline.rows import sources
-from suffice.pipeline.rows.chunk import accumulators
+from suffice.pipeline.rows.chunk import accumulators, paged_columns
 from suffice.pipeline.rows.chunk.derived_columns import with_derived
 from suffice.pipeline.rows.chunk.encoding import CellReader, column_reader
 from suffice.pipeline.spec.plan import measures
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from suffice.pipeline.rows.chunk.exact_sums import Sums, Table
+    from suffice.pipeline.rows.chunk.paged_columns import CodedRows, Encode
     from suffice.pipeline.rows.sources.contract import Split
     from suffice.pipeline.spec.spec import Spec
     from suffice.pipeline.terms.declaration.column_unit import ColumnUnit
@@ -283,22 +285,50 @@ def chunk(partition: Split, job: ChunkJob) -> Sums:
     if job.unit is not None:
         message = "the rows of a column unit are bounded before they are added"
         raise ValueError(message)
-    return sum_batches(sources.read(partition, job.columns, BLOCK_ROWS), job)
+    adding_up = _AddingUp(job)
+    is_paged = paged_columns.is_used() and not needed(job.names, job.derived)
+    pages = paged_columns.PageReader(adding_up.coders) if is_paged else None
+    for batch in with_derived(sources.read(partition, job.columns, BLOCK_ROWS, pages), job):
+        adding_up.add(batch)
+    return adding_up.sums()
 
 
 def sum_batches(batches: Iterable[pa.RecordBatch], job: ChunkJob) -> Sums:
     """Sum batches of rows, each with at least the columns that the job reads, of types that serve them."""
-    all_cells, cell_reader = job.cells, job.cell_reader()
-    readers = {name: [column_reader(of) for of in measure.reads] for name, measure in job.measures.items()}
-    conditions = {name: column_reader(of) for name, of in job.conditions.items()}
-    adding_up = {name: accumulator(measure, job.n_cells[name]) for name, measure in job.measures.items()}
+    adding_up = _AddingUp(job)
     for batch in with_derived(batches, job):
-        for of, cells in zip(all_cells, cell_reader.read(batch), strict=True):
+        adding_up.add(batch)
+    return adding_up.sums()
+
+
+class _AddingUp:
+    """The sums of rows that are added; lives for one task."""
+
+    def __init__(self, job: ChunkJob) -> None:
+        self._cells, self._cell_reader = job.cells, job.cell_reader()
+        self._readers = {
+            name: [column_reader(of) for of in measure.reads] for name, measure in job.measures.items()
+        }
+        self._conditions = {name: column_reader(of) for name, of in job.conditions.items()}
+        self._sums = {name: accumulator(measure, job.n_cells[name]) for name, measure in job.measures.items()}
+
+    @property
+    def coders(self) -> list[tuple[str, Encode]]:
+        """The columns that are read, and what gives their values codes."""
+        readers = chain(*self._readers.values(), self._conditions.values())
+        return [*self._cell_reader.coders, *((reader.column, reader.codes) for reader in readers)]
+
+    def add(self, rows: pa.RecordBatch | CodedRows) -> None:
+        """Add rows."""
+        for of, cells in zip(self._cells, self._cell_reader.read(rows), strict=True):
             for name in of.statistics:
-                condition = conditions.get(name)
-                entering = cells if condition is None else where_true(cells, condition.read(batch))
-                adding_up[name].add(entering, [reader.read(batch) for reader in readers[name]])
-    return {name: adding.table() for name, adding in adding_up.items()}
+                condition = self._conditions.get(name)
+                entering = cells if condition is None else where_true(cells, condition.read(rows))
+                self._sums[name].add(entering, [reader.read(rows) for reader in self._readers[name]])
+
+    def sums(self) -> Sums:
+        """Return the exact sums."""
+        return {name: adding.table() for name, adding in self._sums.items()}
 
 
 def where_true(cells: Codes, condition: Codes) -> Codes:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.rows.sources.contract import PartSchema, Pin, Source, Split
     from suffice.pipeline.rows.sources.given_rows import GivenRows
+    from suffice.pipeline.rows.sources.row_groups_by_pages import PageReader
     from suffice.pipeline.spec.spec import Spec
     from suffice.pipeline.terms.declaration.data_contract import DataContract
 
@@ -86,8 +87,18 @@ def splits(pin: Pin) -> tuple[Split, ...]:
     return _reader(pin.kind).splits(pin)
 
 
-def read(split: Split, columns: Sequence[str], block_rows: int) -> Iterator[pa.RecordBatch]:
-    """Read columns of a split in blocks; see `contract.Source.read`."""
+def read(
+    split: Split, columns: Sequence[str], block_rows: int, pages: PageReader | None = None
+) -> Iterator[pa.RecordBatch]:
+    """Read columns of a split in blocks; see `contract.Source.read`.
+
+    Where there is a reader of pages, it reads of Parquet files what it can, in blocks of its own kind.
+    """
+    if pages is not None:
+        from suffice.pipeline.rows.sources.parquet_files import RowGroups, read_files  # of this kind alone
+
+        if all(isinstance(piece, RowGroups) for piece in split.pieces):
+            return read_files(split, columns, block_rows, pages)
     return _reader(split.kind).read(split, columns, block_rows)
 
 

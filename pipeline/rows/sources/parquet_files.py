@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, TypeAlias, TypeVar
 
@@ -23,6 +24,7 @@ from suffice.pipeline.cluster.workers import by_threads
 from suffice.pipeline.rows.sources.contract import Kept, PartSchema, Split, exact_data, split_rows
 from suffice.pipeline.rows.sources.contracted_columns import AS_STORED, FileColumns, Footer, read_footers
 from suffice.pipeline.rows.sources.file_access import ObjectFile, PinnedFile, opened, status
+from suffice.pipeline.rows.sources.row_groups_by_pages import by_pages
 from suffice.pipeline.rows.sources.times_of_96_bits import parquet_file, stored_columns, with_instants
 
 if TYPE_CHECKING:
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.rows.sources.contracted_columns import ColumnsOf
     from suffice.pipeline.rows.sources.deletion_vectors import Deletes
+    from suffice.pipeline.rows.sources.row_groups_by_pages import PageReader
 
     Survey: TypeAlias = Callable[[Callable[[Sequence[Any]], list[Any]], list[Sequence[Any]]], list[list[Any]]]
     """Calls a function of a module with each of several sequences, and returns what it returned."""
@@ -141,8 +144,12 @@ class RowDeletes(Protocol):
         """Return the filter of a file's rows, given the file's columns."""
 
 
-def read_piece(piece: RowGroups, columns: Sequence[str], block_rows: int) -> Iterator[pa.RecordBatch]:
+def read_piece(
+    piece: RowGroups, columns: Sequence[str], block_rows: int, pages: PageReader | None = None
+) -> Iterator[pa.RecordBatch]:
     """Read the source's columns of some row groups in blocks of at most `block_rows` rows.
+
+    A reader of pages reads those of local files that are as the source has them, as far as it can.
 
     Raises
     ------
@@ -156,7 +163,8 @@ def read_piece(piece: RowGroups, columns: Sequence[str], block_rows: int) -> Ite
             rows = None if piece.values is None else _filter(stored, piece, piece.values)
             names = piece.columns.stored(columns)
             beside = [name for name in rows.stored if name not in names] if rows else []
-            for batch in _batches(stored, piece, [*names, *beside], block_rows):
+            is_plain = piece.kept is None and rows is None and piece.columns == AS_STORED
+            for batch in _batches(stored, piece, [*names, *beside], block_rows, pages if is_plain else None):
                 kept = None if piece.kept is None else piece.kept.slice(n_rows, batch.num_rows)
                 n_rows += batch.num_rows
                 if rows is not None:
@@ -207,7 +215,7 @@ def check_file(file: PinnedFile, called: str) -> None:
 
 
 def _batches(
-    stored: BinaryIO, piece: RowGroups, names: list[str], block_rows: int
+    stored: BinaryIO, piece: RowGroups, names: list[str], block_rows: int, pages: PageReader | None
 ) -> Iterator[pa.RecordBatch]:
     fetched = stored if isinstance(stored, ObjectFile) else None
     if fetched is not None and piece.file.size <= _SMALL_BYTES:
@@ -221,16 +229,20 @@ def _batches(
         pre_buffer=False,
         buffer_size=_READ_BYTES,
     ) as file:
+        if pages is not None and not isinstance(stored, ObjectFile):
+            rest = partial(_read, file, block_rows, names)
+            yield from by_pages(pages, stored, file, piece.row_groups, rest)
+            return
         if fetched is None:
-            yield from _read(file, block_rows, piece.row_groups, names)
+            yield from _read(file, block_rows, names, piece.row_groups)
             return
         for row_groups, ranges in _fetches(file.metadata, piece.row_groups, names):
             fetched.fetch(ranges)
-            yield from _read(file, block_rows, row_groups, names)
+            yield from _read(file, block_rows, names, row_groups)
 
 
 def _read(
-    file: pq.ParquetFile, block_rows: int, row_groups: Sequence[int], names: list[str]
+    file: pq.ParquetFile, block_rows: int, names: list[str], row_groups: Sequence[int]
 ) -> Iterator[pa.RecordBatch]:
     for batch in file.iter_batches(block_rows, row_groups=list(row_groups), columns=names, use_threads=False):
         yield with_instants(batch, file)
@@ -429,8 +441,10 @@ def file_splits(kind: str, pinned: PinnedFiles) -> tuple[Split, ...]:
     return tuple(_splits(kind, _row_groups(pinned), split_rows(n_rows, pinned.n_columns)))
 
 
-def read_files(split: Split, columns: Sequence[str], block_rows: int) -> Iterator[pa.RecordBatch]:
-    """Read the source's columns of a split in blocks of at most `block_rows` rows.
+def read_files(
+    split: Split, columns: Sequence[str], block_rows: int, pages: PageReader | None = None
+) -> Iterator[pa.RecordBatch]:
+    """Read the source's columns of a split in blocks of at most `block_rows` rows; see `read_piece`.
 
     Raises
     ------
@@ -438,7 +452,7 @@ def read_files(split: Split, columns: Sequence[str], block_rows: int) -> Iterato
         Where a file cannot be read, or is not the pinned one.
     """
     for piece in split.pieces:
-        yield from read_piece(piece, columns, block_rows)
+        yield from read_piece(piece, columns, block_rows, pages)
 
 
 def check_files(pinned: PinnedFiles) -> None:

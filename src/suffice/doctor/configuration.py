@@ -31,6 +31,7 @@ KNOWN = frozenset(
         "SUFFICE_POSTGRESQL",
         "SUFFICE_SNOWFLAKE",
         "SUFFICE_KERNELS",
+        "SUFFICE_PAGES",
     }
 )
 """Every variable that suffice reads."""

@@ -449,10 +449,11 @@ def charge_request(
 
 def loops_in_words() -> str:
     """Say how the inner loops of a release were compiled."""
-    from suffice.pipeline.rows.chunk import jit
+    from suffice.pipeline.rows.chunk import jit, paged_columns
 
-    by_numba = "compiled by numba: a start takes half a second longer"
-    return "in C" if jit.how_compiled() == jit.NATIVE else by_numba
+    if jit.how_compiled() != jit.NATIVE:
+        return "compiled by numba: a start takes half a second longer"
+    return f"in C; flat columns of Parquet are read {'by pages' if paged_columns.is_used() else 'by Arrow'}"
 
 
 def require_engine() -> None:

@@ -28,7 +28,8 @@ typedef struct {
     Function function;
 } Kernel;
 
-extern const Kernel CHUNK_KERNELS[], VALUE_KERNELS[], UNIT_KERNELS[];
+extern const Kernel CHUNK_KERNELS[], VALUE_KERNELS[], UNIT_KERNELS[], HEADER_KERNELS[],
+    PAGE_KERNELS[];
 
 /* Loops that gain from wide vectors: compiled twice, and chosen by the processor that runs them. */
 #if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__) && \

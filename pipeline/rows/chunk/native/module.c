@@ -8,7 +8,7 @@
 
 #include "call.h"
 
-enum { VERSION = 1 }; /* as in jit.py: raised whenever a kernel or a signature changes */
+enum { VERSION = 2 }; /* as in jit.py: raised whenever a kernel or a signature changes */
 
 typedef struct {
     char type;    /* as in a buffer's format: i q B Q d ? */
@@ -206,14 +206,17 @@ PyMODINIT_FUNC PyInit__native(void)
 {
     PyObject *module = PyModule_Create(&MODULE);
     PyObject *signatures = module ? PyDict_New() : NULL;
-    const Kernel *tables[] = {CHUNK_KERNELS, VALUE_KERNELS, UNIT_KERNELS};
-    int failed = !signatures;
+    /* Those of pages have no twin in Python: Arrow reads what they do not. */
+    PyObject *page_signatures = module ? PyDict_New() : NULL;
+    const Kernel *tables[] = {CHUNK_KERNELS, VALUE_KERNELS, UNIT_KERNELS, HEADER_KERNELS, PAGE_KERNELS};
+    int failed = !signatures || !page_signatures;
     for (size_t table = 0; !failed && table < sizeof tables / sizeof *tables; table++)
         for (const Kernel *kernel = tables[table]; !failed && kernel->name; kernel++)
-            failed = add_kernel(module, signatures, kernel);
+            failed = add_kernel(module, table < 3 ? signatures : page_signatures, kernel);
     failed = failed || PyModule_AddObjectRef(module, "SIGNATURES", signatures) ||
              PyModule_AddIntConstant(module, "VERSION", VERSION);
     Py_XDECREF(signatures);
+    Py_XDECREF(page_signatures);
     if (failed)
         Py_CLEAR(module);
     return module;

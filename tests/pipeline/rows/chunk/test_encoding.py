@@ -241,3 +241,12 @@ def test_few_texts_among_many_keys_have_the_same_codes() -> None:
         many = Encoder(domain, missing).codes(pa.array([*texts, None] * 100))
         few = Encoder(domain, missing).codes(pa.array([*texts, None]))
         assert few.tolist() == many.tolist()[:6] == [3, missing, 999, missing, 0, missing]
+
+
+def test_bytes_that_are_no_text_are_no_key_however_many_rows_there_are() -> None:
+    domain = listed(*(f"key {place}" for place in range(100)))
+    for n_rows in (2, 100):
+        values = [b"key 3", b"\xff\xfe", *[b"key 4"] * (n_rows - 2)]
+        binary = pa.array(values, pa.binary())
+        texts = pa.Array.from_buffers(pa.string(), n_rows, binary.buffers())
+        assert codes(domain, texts) == [3, -1, *[4] * (n_rows - 2)]
