@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from suffice.typing import Floats, Mask, Rows
 
 
-_LARGEST = 700.0
+_LARGEST = 600.0
 """Whose exponential is a number."""
 _NEXT_TO_NONE = 1e-290
 """Stands for a spread of 0."""

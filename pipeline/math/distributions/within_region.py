@@ -71,6 +71,8 @@ LEAST = 1e-10
 """Probability of the region below which nothing is known of what is left there."""
 _LEVELS = np.sin(np.linspace(0.0, np.pi / 2.0, 129)) ** 2
 """Of a distribution function where a table has knots, closer together where quantiles bend."""
+_TAIL = 1e-6
+"""Probability on either side beyond which tables end."""
 _NODES = 1 << 14
 """Points of a lattice."""
 _GOLDEN = (np.sqrt(5.0) - 1.0) / 2.0
@@ -226,10 +228,11 @@ def within_region(plain: Distribution, mean_limits: tuple[float, float]) -> Dist
     return WithinLimits(plain=plain, limits=limits, inner=inner, cut=cut, share=share)
 
 
-class _Marginal(NamedTuple):
-    """One parameter of one cell: knots at ``_LEVELS``, mean, standard deviation, P(A | y) and error."""
+class Marginal(NamedTuple):
+    """One parameter of one cell: knots, the distribution function there, moments, P(A | y) and error."""
 
     knots: Floats
+    below: Floats
     mean: float
     sd: float
     inside: float
@@ -240,12 +243,9 @@ def _tabulated(plain: Any, mean_limits: tuple[float, float]) -> tuple[TabulatedJ
     """Tabulate both marginals of cells that are all cut; with P(A | y)."""
     low, high = mean_limits
     centre, half_range = (low + high) / 2.0, (high - low) / 2.0
-    marginals = [
-        [_marginal(*relevant, is_variance=is_variance) for is_variance in (False, True)]
-        for relevant in map(_relevant, plain.joint_components(centre, half_range))
-    ]
+    marginals = list(map(marginals_within, plain.joint_components(centre, half_range)))
     knots = np.array([[marginal.knots for marginal in both] for both in marginals])
-    numbers = np.array([[marginal[1:] for marginal in both] for both in marginals])
+    numbers = np.array([[marginal[2:] for marginal in both] for both in marginals])
     # In the columns' unit.
     knots[:, 0], knots[:, 1] = centre + half_range * knots[:, 0], half_range**2 * knots[:, 1]
     numbers[:, 0, 0] = centre + half_range * numbers[:, 0, 0]
@@ -277,31 +277,34 @@ def _pair(means: Floats, sds: Floats) -> tuple[Floats, Floats]:
     return means, sds
 
 
-def _relevant(components: JointComponents) -> tuple[JointComponents, Floats]:
-    """Return components that matter within the region, and how much."""
+def marginals_within(components: JointComponents) -> tuple[Marginal, Marginal]:
+    """Return the marginals of one cell within the region, in half ranges: of the mean and of the variance."""
     matters = components.weight * (components.inside() + _SPARED)
     kept = np.flatnonzero(matters > _SMALLEST * np.sum(matters))
-    return components.take(kept), matters[kept]
+    few, matters = components.take(kept), matters[kept]
+    return _marginal(few, matters, is_variance=False), _marginal(few, matters, is_variance=True)
 
 
-def _marginal(components: JointComponents, matters: Floats, *, is_variance: bool) -> _Marginal:
+def _marginal(components: JointComponents, matters: Floats, *, is_variance: bool) -> Marginal:
     """Integrate (3), or (2) over the variance's logarithm, by a lattice of components and places."""
     points, weight = _points(components, matters, is_variance=is_variance)
     values = np.exp(points) if is_variance else points
     total = float(np.sum(weight))
     if not total >= LEAST:
-        return _Marginal(knots=np.zeros(len(_LEVELS)), mean=0.0, sd=0.0, inside=0.0, error=np.nan)
+        return Marginal(knots=_LEVELS, below=_LEVELS, mean=0.0, sd=0.0, inside=0.0, error=np.nan)
     weight /= total
     mean = float(weight @ values)
     order = np.argsort(values)
-    knots = np.interp(_LEVELS, _sums(weight[order]), values[order])
+    # Ends of a table are where next to nothing is left: places of a Cauchy distribution go on and on.
+    knots = np.interp(_LEVELS.clip(_TAIL, 1.0 - _TAIL), _sums(weight[order]), values[order])
     # The points in turn are two lattices, each half as fine.
     halves = [
         np.interp(knots, values[half], _sums(weight[half]))
         for half in (order[order % 2 == 0], order[order % 2 == 1])
     ]
-    return _Marginal(
+    return Marginal(
         knots=knots,
+        below=_LEVELS,
         mean=mean,
         sd=float(np.sqrt(weight @ (values - mean) ** 2)),
         inside=total,
