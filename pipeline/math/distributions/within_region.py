@@ -293,7 +293,7 @@ def _marginal(components: JointComponents, matters: Floats, *, is_variance: bool
     if not total >= LEAST:
         return Marginal(knots=_LEVELS, below=_LEVELS, mean=0.0, sd=0.0, inside=0.0, error=np.nan)
     weight /= total
-    mean = float(weight @ values)
+    mean = float(np.sum(weight * values))
     order = np.argsort(values)
     # Ends of a table are where next to nothing is left: places of a Cauchy distribution go on and on.
     knots = np.interp(_LEVELS.clip(_TAIL, 1.0 - _TAIL), _sums(weight[order]), values[order])
@@ -306,7 +306,7 @@ def _marginal(components: JointComponents, matters: Floats, *, is_variance: bool
         knots=knots,
         below=_LEVELS,
         mean=mean,
-        sd=float(np.sqrt(weight @ (values - mean) ** 2)),
+        sd=float(np.sqrt(np.sum(weight * (values - mean) ** 2))),
         inside=total,
         error=float(np.max(np.abs(halves[0] - halves[1]))) / 2.0,
     )

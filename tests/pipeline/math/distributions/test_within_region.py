@@ -57,10 +57,11 @@ def dense_sums(
         block = parts.take(slice(start, start + 500))
         m, width, ratio = block.loc[:, None], block.width[:, None], np.exp(block.log_ratio[:, None])
         a = block.log_width[:, None] ** -2.0
-        # Student's t, and the variance beside each mean; the inverse gamma, and the means beside each variance.
+        # Student's t, and the variance beside each mean.
         below = stdtr(block.degrees[:, None], (of_mean - m) / width)
         given = gammaincc(a + 0.5, ratio * (a + ((middle - m) / width) ** 2 / 2.0) / room)
         mean += block.weight @ (np.diff(below, axis=1) * given)
+        # The inverse gamma, and the means beside each variance.
         below = gammaincc(a, a * ratio / np.maximum(of_variance, 1e-300))
         spread = width * np.sqrt(inside / ratio)
         given = ndtr((reach - np.abs(m)) / spread) - ndtr((-reach - np.abs(m)) / spread)
