@@ -80,7 +80,7 @@ BLOCKS = Loops(module=f"{_MATH}.engines.one_sum.block_kernel", made_in=30.0, sav
 """Other counts, and positive sums, behind a private N."""
 QUANTILES = Loops(module=f"{_MATH}.distributions.mixture_kernel", made_in=8.0, saves=0.0005)
 """Of merged pairs."""
-MOMENT_NODES = Loops(module=f"{_MATH}.engines.normal.node_kernel", made_in=19.0, saves=0.03, fewest=100)
+MOMENT_NODES = Loops(module=f"{_MATH}.engines.normal.node_kernel", made_in=28.0, saves=0.035, fewest=100)
 """Of a normal's mean and variance."""
 MOMENT_DENSITY = Loops(
     module=f"{_MATH}.engines.multivariate.target_kernel", made_in=40.0, saves=0.5, fewest=1

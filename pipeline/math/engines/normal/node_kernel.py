@@ -1,6 +1,6 @@
 """Compiled loops of the nested rule over N and m, and over cells; see ``nested_rule`` and ``node_lines``.
 
-Machine code is kept beside this module while it stays as it is: whoever changes ``node_lines`` alone removes
+Machine code is kept beside this module while it stays as it is: whoever changes only what it calls removes
 ``__pycache__``.
 """
 
@@ -15,30 +15,30 @@ from numba import types
 from suffice.pipeline.math.distributions.integer_rules import integer_rule
 from suffice.pipeline.math.distributions.machine_code import compiled, inner, read, written
 from suffice.pipeline.math.engines.normal.node_lines import (
-    ENDS,
-    FIELDS,
     FIRST_CUT,
     MERGED,
+    MIDDLES,
+    MOST_NODES,
     MOST_PANELS,
     NODES,
     PARTS,
     ROWS,
-    SLOTS,
     SUMS,
     WEIGHTS,
-    add,
+    add_point,
     graded,
     integrate_line,
     least_noise,
     noise_at,
-    put_mean,
     set_n,
     sort,
     widest_panel,
 )
+from suffice.pipeline.math.engines.normal.node_tables import FIELDS, MERGING_ROWS, SLOTS
+from suffice.pipeline.math.engines.normal.node_weights import NODE_ROWS, PART_ROWS
 
 if TYPE_CHECKING:
-    from suffice.pipeline.math.engines.normal.node_lines import Integers
+    from suffice.pipeline.math.engines.normal.node_weights import Integers
     from suffice.typing import Floats
 
 _MOST_SLICES = 3000
@@ -46,7 +46,7 @@ _TRUSTED = 0.3
 """Of the tolerance: nothing smaller is stated, as rules are off alike by some of it."""
 _NEAR = 16.0
 """Below this many records all of them are nodes."""
-_KEPT = 1e-8
+_KEPT = 1e-7
 """Share of the mass that a component of a marginal has at least."""
 
 # Levels of fineness: nodes a panel in N, m and log E, nats that a panel of each spans where most mass is, and
@@ -55,9 +55,9 @@ _KEPT = 1e-8
 # the least noise, and panels have to be shorter.
 RULES: tuple[tuple[tuple[int, int, int], tuple[float, float, float, float]], ...] = (
     ((2, 3, 3), (2.5, 2.25, 3.0, 14.0)),
-    ((3, 4, 4), (2.5, 2.25, 3.0, 17.0)),
-    ((4, 5, 5), (2.5, 2.0, 3.0, 19.0)),
-    ((5, 6, 6), (1.5, 1.0, 2.0, 21.0)),
+    ((3, 4, 4), (2.5, 2.25, 3.0, 16.0)),
+    ((4, 5, 5), (2.5, 2.25, 3.0, 18.0)),
+    ((5, 6, 6), (2.0, 1.5, 2.5, 20.0)),
 )
 
 
@@ -65,7 +65,8 @@ RULES: tuple[tuple[tuple[int, int, int], tuple[float, float, float, float]], ...
 def _slice(  # noqa: C901, PLR0912, PLR0915 - one compiled loop
     n: float, weight: float, rule: Integers, nats: Floats, y: Floats, rows: Floats, prior: Floats,
     n_terms: Floats, of_n: Floats, nats_of_n: float, known: float, ref: float, sums: Floats, about: Floats,
-    store: bool, tables: Floats, keys: Integers, state: Floats,
+    store: bool, merging: Floats, tables: Floats, keys: Integers, nodes: Floats, of_parts: Floats,
+    blocks: Integers, weights: Floats, state: Floats,
 ) -> bool:  # fmt: skip
     """Integrate over m and log E, given N >= 2; ``state`` gets the least noise and whether it was cut."""
     bound = set_n(n, prior, n_terms, of_n)
@@ -174,14 +175,10 @@ def _slice(  # noqa: C901, PLR0912, PLR0915 - one compiled loop
             for node in range(points):
                 m = position + direction * length * NODES[points, node]
                 span = length * WEIGHTS[points, node]
-                shift = (
-                    direction
-                    * length
-                    * (0.5 * (ENDS[points, node] + ENDS[points, node + 1]) - NODES[points, node])
-                )
+                shift = direction * length * MIDDLES[points, node]
                 if not integrate_line(
                     n, m, weight * span, span, shift, mass, rule, nats, y, rows, prior, of_n, ref, sums,
-                    about, store, tables, keys,
+                    about, store, merging, tables, keys, nodes, of_parts, blocks, weights,
                 ):  # fmt: skip
                     return False
             position += direction * length
@@ -193,30 +190,21 @@ def _slice(  # noqa: C901, PLR0912, PLR0915 - one compiled loop
 
 
 @inner
-def _few(  # noqa: C901, PLR0911, PLR0912, PLR0915 - one compiled loop
+def _few(  # noqa: C901, PLR0912, PLR0915 - one compiled loop
     n: float, rule: Integers, nats: Floats, y: Floats, rows: Floats, prior: Floats, n_terms: Floats,
-    of_n: Floats, known: float, ref: float, sums: Floats, about: Floats, store: bool, tables: Floats,
-    keys: Integers,
+    of_n: Floats, known: float, ref: float, sums: Floats, about: Floats, store: bool, merging: Floats,
+    tables: Floats, keys: Integers,
 ) -> bool:  # fmt: skip
     """N = 0, a point, and N = 1, a curve in m: E is 0."""
     bound = set_n(n, prior, n_terms, of_n)
-    scales = np.empty(PARTS)
     parts = prior.shape[1]
     if n == 0.0:
         here = noise_at(y, rows, 0.0, 0.0, 0.0)
         for k in range(parts):
-            scales[k] = prior[4, k]
             w = math.exp(of_n[0, k] - here - ref)
-            loc, over = prior[1, k] - about[0], 1.0 / of_n[3, k]
-            if not add(
-                w, 0.0, loc, 0.0, 0.0, 0.0, 0.0, k, scales[k], 0.0, over, of_n, sums, about, store, tables,
-                keys,
-            ):  # fmt: skip
-                return False
-            if (
-                store
-                and w > about[6]
-                and not put_mean(w, loc, 0.0, scales[k], over, 0.0, k, of_n, about, tables, keys)
+            loc = prior[1, k] - about[0]
+            if not add_point(
+                w, 0.0, loc, 0.0, 0.0, k, prior[4, k], of_n, sums, about, store, merging, tables, keys
             ):
                 return False
         return True
@@ -270,24 +258,19 @@ def _few(  # noqa: C901, PLR0911, PLR0912, PLR0915 - one compiled loop
                 if here > cut:
                     continue
                 span = length * WEIGHTS[points, node]
-                shift = length * (0.5 * (ENDS[points, node] + ENDS[points, node + 1]) - NODES[points, node])
+                shift = length * MIDDLES[points, node]
                 for k in range(parts):
                     square = (m - prior[1, k]) * (m - prior[1, k])
-                    scales[k] = prior[4, k] + 0.5 * prior[2, k] * of_n[4, k] * square
+                    scale = prior[4, k] + 0.5 * prior[2, k] * of_n[4, k] * square
                     log_density = of_n[0, k] - (prior[3, k] + 0.5) * math.log(
                         of_n[1, k] + of_n[2, k] * square
                     )
                     w = span * math.exp(log_density - here - ref)
-                    shrunk, over = of_n[4, k], 1.0 / of_n[3, k]
+                    shrunk = of_n[4, k]
                     loc = shrunk * (m - prior[1, k]) + prior[1, k] - about[0]
-                    if not add(
-                        w, 1.0, loc, 0.0, 0.0, 0.0, 0.0, k, scales[k], 0.0, over, of_n, sums, about, store,
-                        tables, keys,
-                    ):  # fmt: skip
-                        return False
-                    if store and w > about[6] and not put_mean(
-                        w, loc + shrunk * shift, 0.0, scales[k], over, shrunk * span, k, of_n, about, tables,
-                        keys,
+                    if not add_point(
+                        w, 1.0, loc, shrunk * shift, shrunk * span, k, scale, of_n, sums, about, store,
+                        merging, tables, keys,
                     ):  # fmt: skip
                         return False
             start = stop
@@ -301,7 +284,8 @@ def _few(  # noqa: C901, PLR0911, PLR0912, PLR0915 - one compiled loop
 def _all_n(  # noqa: C901 - one compiled loop
     estimate: float, nats_of_n: float, support: Floats, rule: Integers, nats: Floats, y: Floats, rows: Floats,
     prior: Floats, n_terms: Floats, of_n: Floats, known: float, ref: float, sums: Floats, about: Floats,
-    store: bool, tables: Floats, keys: Integers,
+    store: bool, merging: Floats, tables: Floats, keys: Integers, nodes: Floats, of_parts: Floats,
+    blocks: Integers, weights: Floats,
 ) -> bool:  # fmt: skip
     """Sum over N: from what was observed outward, integers one by one where they are few."""
     least, most = max(support[0], 2.0), support[1]
@@ -315,7 +299,7 @@ def _all_n(  # noqa: C901 - one compiled loop
             while least <= start <= most:
                 away = abs(start - estimate) * nats_of_n
                 number = float(math.floor(graded(nats[0], away) / nats_of_n))
-                number = min(number, math.floor((start if direction > 0.0 else 0.7 * start) / 4.0))
+                number = min(number, math.floor((start if direction > 0.0 else 0.7 * start) / 3.0))
                 if start < _NEAR:
                     number = 1.0
                 number = max(number, 1.0)
@@ -326,7 +310,8 @@ def _all_n(  # noqa: C901 - one compiled loop
                 for i in range(points):
                     if not _slice(
                         middle + direction * offset[i], weight[i], rule, nats, y, rows, prior, n_terms, of_n,
-                        nats_of_n, known, ref, sums, about, store, tables, keys, state,
+                        nats_of_n, known, ref, sums, about, store, merging, tables, keys, nodes, of_parts,
+                        blocks, weights, state,
                     ):  # fmt: skip
                         return False
                     skipped = skipped and state[1] > 0.0
@@ -353,6 +338,7 @@ def _all_n(  # noqa: C901 - one compiled loop
             sums,
             about,
             store,
+            merging,
             tables,
             keys,
         ):
@@ -379,15 +365,15 @@ def _cells(  # noqa: C901, PLR0912, PLR0915 - one compiled loop
     errors: Floats, status: Integers, counts: Integers, components: Floats,
 ) -> None:  # fmt: skip
     """Integrate some cells; ``status`` is the level that was enough, or -1."""
-    of_n = np.empty((8, PARTS))
+    of_n, of_parts = np.zeros((9, PARTS)), np.zeros((PART_ROWS, PARTS))
+    nodes, weights = np.empty((NODE_ROWS, MOST_NODES)), np.empty((PARTS, MOST_NODES))
+    blocks = np.empty((2, PARTS), dtype=np.int64)
+    merging = np.empty((MERGING_ROWS, 7 * MOST_NODES))
     tables, keys = np.empty((2, SLOTS, FIELDS)), np.empty((2, SLOTS), dtype=np.int64)
     sums, about = np.empty(SUMS), np.empty(8)
     before = np.empty(8)
     merged_from = MERGED
-    for k in range(1, prior.shape[1]):
-        # Parts are one only where their means and concentrations are alike.
-        if prior[1, k] != prior[1, 0] or prior[3, k] != prior[3, 0]:
-            merged_from = math.inf
+    for k in range(prior.shape[1]):
         merged_from = max(merged_from, 100.0 * prior[2, k])
     for cell in range(len(observed)):
         y = observed[cell]
@@ -410,7 +396,7 @@ def _cells(  # noqa: C901, PLR0912, PLR0915 - one compiled loop
                 keys[:] = -1
             if not _all_n(
                 estimates[cell, 0], nats_of_n, support, rules[level], nats[level], y, rows, prior, n_terms,
-                of_n, known, ref, sums, about, store, tables, keys,
+                of_n, known, ref, sums, about, store, merging, tables, keys, nodes, of_parts, blocks, weights,
             ):  # fmt: skip
                 break
             if not 0.0 < sums[0] < math.inf:

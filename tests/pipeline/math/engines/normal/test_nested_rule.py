@@ -78,9 +78,11 @@ PROBLEMS = {
     "of one record": cells([(1.0, 0.3, 0.0)], 2.0, Fixed(1), SPREAD),
     "few records": cells([(6.0, -0.3, 0.03), (6.0, 0.6, 1e-4)], 0.1, Fixed(6), SPREAD),
     "far means": cells([(130.0, 0.94, 0.04), (45.0, -0.9, 0.1)], 7.0, Reciprocal(10**12), SPREAD),
+    "very many records": cells([(3e9, -0.4, 0.2), (4e11, 0.7, 1e-3)], 0.5, Reciprocal(10**12), SPREAD),
     "long tails": cells([(2034.0, -0.4, 1e-6), (2034.0, 0.7, 3e-6)], 0.4, Fixed(2034), SPREAD),
 }
-"""The last three: a wide inverse gamma, means that the parts shrink unlike, and long panels in log E."""
+"""The last four: a wide inverse gamma, means that the parts shrink unlike, logarithms of 1 + x where x is
+1e-9 and less, and long panels in log E."""
 QUICK = ("few records", "far means", "long tails", "public", "of one record")
 
 

@@ -1,0 +1,179 @@
+r"""Weights of all parts of the prior at the nodes of a line of log E, as loops that become vectors.
+
+The integrand is (1) of ``node_lines``. Nodes stand in ascending order of E, in columns of one array. For two
+parts the log of the ratio of their densities is monotone in E, rising where the first has the larger
+:math:`\rho`: what is below another part at the end of a block where it is best is so in all of the block.
+
+.. math:: \log\frac{p_k}{p_j} = \text{const} - (\alpha + \delta) \log \frac{E + \rho_k}{E + \rho_j} \qquad (1)
+
+Moments need three sums a part, for given a part and m the scale of the inverse gamma is linear in E.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from suffice.pipeline.math.distributions.machine_code import inner, reordered, vectorised
+from suffice.pipeline.math.distributions.vector_functions import exp, log, log1p
+
+if TYPE_CHECKING:
+    from suffice.typing import Floats
+
+    Integers = np.ndarray[Any, np.dtype[np.int64]]
+
+BLOCK = 8
+"""Nodes for which parts are chosen together: as many as a vector has."""
+_PART = 10.0
+"""Nats below the best part of the prior at a node, at which another is left out there."""
+
+# Rows of the array of a line's nodes. The first six are what makes the next ones.
+START, LENGTH, KINK, LEVEL, SLOPE, FACTOR, SHIFT, SPAN = range(8)
+E, INVERSE, BASE, AWAY, TOTAL, FIRST, SECOND = range(8, 15)
+NODE_ROWS = 15
+# Rows of the array of a line's parts.
+CONSTANT, RHO, LOC, OVER, AT_LOW, AT_HIGH, MASS, MASS_AWAY, MASS_SQUARE, BOUND = range(10)
+PART_ROWS = 10
+
+
+@vectorised
+def bounds(parts: int, delta: float, of_n: Floats, of_parts: Floats) -> None:
+    """Logs of the best densities of the parts over E."""
+    for k in range(parts):
+        of_parts[BOUND, k] = of_n[8, k] - delta * log(of_parts[RHO, k])
+
+
+@vectorised
+def _prepare(count: int, ref: float, delta: float, middle: float, nodes: Floats) -> None:
+    """Fill in E, one over it, and all of the log density that parts share."""
+    for i in range(count):
+        e = nodes[START, i] * exp(nodes[LENGTH, i])
+        noise = nodes[LEVEL, i] + nodes[SLOPE, i] * (e - nodes[KINK, i])
+        nodes[E, i] = e
+        nodes[INVERSE, i] = 1.0 / e
+        nodes[BASE, i] = -noise - ref - delta * log(e)
+        nodes[AWAY, i] = e - middle
+        nodes[TOTAL, i] = 0.0
+        nodes[FIRST, i] = 0.0
+        nodes[SECOND, i] = 0.0
+
+
+@vectorised
+def _at_edge(count: int, inverse: float, power: float, row: int, of_parts: Floats) -> None:
+    """Log densities of the parts but for what they share."""
+    for k in range(count):
+        of_parts[row, k] = of_parts[CONSTANT, k] - power * log1p(of_parts[RHO, k] * inverse)
+
+
+@reordered
+def _add_parts(
+    parts: int, whole: int, power: float, keeps: bool, nodes: Floats, of_parts: Floats, blocks: Integers,
+    weights: Floats,
+) -> None:  # fmt: skip
+    """Weights of the parts at their nodes, and the sums of each: its mass, and this times E and E^2."""
+    for k in range(parts):
+        first, last = max(blocks[0, k], 0) * BLOCK, blocks[1, k] * BLOCK
+        constant, rho = of_parts[CONSTANT, k], of_parts[RHO, k]
+        mass, mass_away, mass_square = 0.0, 0.0, 0.0
+        for i in range(np.uint64(first), np.uint64(last)):
+            log_density = constant + nodes[BASE, i] - power * log1p(rho * nodes[INVERSE, i])
+            w = nodes[FACTOR, i] * exp(log_density)
+            weights[k, i] = w
+            nodes[TOTAL, i] += w
+            nodes[FIRST, i] += w * rho
+            nodes[SECOND, i] += w * rho * rho
+            mass += w
+            mass_away += w * nodes[AWAY, i]
+            mass_square += w * nodes[AWAY, i] * nodes[AWAY, i]
+        of_parts[MASS, k], of_parts[MASS_AWAY, k], of_parts[MASS_SQUARE, k] = mass, mass_away, mass_square
+        if keeps:
+            for i in range(first):
+                weights[k, i] = 0.0
+            for i in range(last, whole):
+                weights[k, i] = 0.0
+
+
+@inner
+def weigh(  # noqa: C901, PLR0912 - one compiled loop
+    count: int, n: float, delta: float, middle: float, ref: float, parts: int, keeps: bool, nodes: Floats,
+    of_parts: Floats, blocks: Integers, weights: Floats,
+) -> None:  # fmt: skip
+    """Fill in the sums of the parts at a line's nodes, and of all parts; ``keeps`` fills in weights too."""
+    power = (n - 1.0) / 2.0 + delta
+    whole = (count + BLOCK - 1) // BLOCK * BLOCK
+    for i in range(count, whole):
+        for row in range(FACTOR):
+            nodes[row, i] = nodes[row, count - 1]
+        nodes[FACTOR, i] = 0.0
+    _prepare(whole, ref, delta, middle, nodes)
+    padded = (parts + BLOCK - 1) // BLOCK * BLOCK
+    for k in range(parts):
+        blocks[0, k], blocks[1, k] = -1, 0
+    for block in range(whole // BLOCK):
+        if block == 0:
+            _at_edge(padded, nodes[INVERSE, 0], power, AT_LOW, of_parts)
+        else:
+            for k in range(parts):
+                of_parts[AT_LOW, k] = of_parts[AT_HIGH, k]
+        last = min((block + 1) * BLOCK, whole - 1)
+        _at_edge(padded, nodes[INVERSE, last], power, AT_HIGH, of_parts)
+        best_low, best_high = 0, 0
+        for k in range(1, parts):
+            if of_parts[AT_LOW, k] > of_parts[AT_LOW, best_low]:
+                best_low = k
+            if of_parts[AT_HIGH, k] > of_parts[AT_HIGH, best_high]:
+                best_high = k
+        # (1).
+        least_low, least_high = of_parts[AT_LOW, best_low] - _PART, of_parts[AT_HIGH, best_high] - _PART
+        rho_low, rho_high = of_parts[RHO, best_low], of_parts[RHO, best_high]
+        for k in range(parts):
+            rho = of_parts[RHO, k]
+            if (rho > rho_low or of_parts[AT_LOW, k] >= least_low) and (
+                rho < rho_high or of_parts[AT_HIGH, k] >= least_high
+            ):
+                if blocks[0, k] < 0:
+                    blocks[0, k] = block
+                blocks[1, k] = block + 1
+    _add_parts(parts, whole, power, keeps, nodes, of_parts, blocks, weights)
+
+
+@reordered
+def log_moments(count: int, half_n: float, after: float, known: float, nodes: Floats) -> tuple[float, float]:
+    """Mass times the log variance from what is known, and its square, about."""
+    first, second = 0.0, 0.0
+    for i in range(count):
+        w = nodes[TOTAL, i]
+        over = 1.0 / max(w, 1e-280)
+        rho = nodes[FIRST, i] * over
+        scale = rho + nodes[E, i]
+        scatter = log(1.0 + max(nodes[SECOND, i] * over - rho * rho, 0.0) / (scale * scale))
+        position = log(half_n * scale / after) - 0.5 * scatter - known
+        first += w * position
+        second += w * (position * position + 1.0 / after + scatter)
+    return first, second
+
+
+@inner
+def add_line(
+    n: float, middle: float, parts: int, of_n: Floats, of_parts: Floats, about: Floats, sums: Floats
+) -> None:
+    """Add the moments of all parts of a line."""
+    half_n = 0.5 * n
+    mean_of, square_of = of_n[6, 0], of_n[7, 0]
+    for k in range(parts):
+        mass = of_parts[MASS, k]
+        if not mass > 0.0:
+            continue
+        slope, loc = mean_of * half_n, of_parts[LOC, k]
+        # The mean of an inverse gamma is centre + slope (E - middle).
+        centre = slope * (of_parts[RHO, k] + middle)
+        from_known = centre - about[1]
+        linear, square = slope * of_parts[MASS_AWAY, k], slope * slope * of_parts[MASS_SQUARE, k]
+        sums[0] += mass
+        sums[1] += mass * loc
+        sums[2] += mass * loc * loc + of_parts[OVER, k] * (mass * centre + linear)
+        sums[3] += mass * from_known + linear
+        sums[4] += mass * from_known * from_known + 2.0 * from_known * linear + square
+        sums[4] += square_of * (mass * centre * centre + 2.0 * centre * linear + square)
+        sums[5] += mass * n
