@@ -42,7 +42,7 @@ from suffice.pipeline.math.engines.normal.moment_weights import (
     mean_moments,
     variance_moments,
 )
-from suffice.pipeline.math.engines.normal.nested_rule import can_integrate, integrate_nested
+from suffice.pipeline.math.engines.normal.nested_rule import can_integrate, integrate_nested, nodes_of_cells
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -206,6 +206,8 @@ def _points(boxes: Boxes, rng: np.random.Generator) -> Floats:
     return point
 
 
+_ENOUGH = 0.05
+"""Probability of what records in -1..1 can have from which on a sample of nodes is enough."""
 _CELLS, _TOGETHER = 32, 96
 """Cells, and parts of the prior in all of them, that are worked on together: their boxes stay in caches."""
 
@@ -382,26 +384,44 @@ class MomentPosterior:
         )
 
     def joint_components(self) -> Iterator[JointComponents]:
-        """Yield the components of every cell: nodes, each of which stands for its part of a box."""
+        """Yield the components of every cell: nodes, each of which stands for its part of a box.
+
+        Of cells that nested rules settled they are a sample of the rules' nodes, where enough of these are
+        what records in -1..1 can have.
+        """
+        by_rules = np.isfinite(self.error[:, -1])
         for cells in _batches(self.noisy):
-            nodes = self._nodes(cells)
-            given = nodes.given
-            # The marginals of mean and variance given a node, as in ``MarginalMixture``.
-            width = np.sqrt(given.scale / given.concentration / given.precision)
-            loc, width = smeared(given.loc, width)
-            log_ratio, log_width = smeared(
-                np.log(given.scale / given.concentration), 1.0 / np.sqrt(given.concentration)
-            )
-            batch = JointComponents(
-                weight=nodes.weight,
-                loc=loc,
-                width=width,
-                degrees=2.0 * given.concentration,
-                log_ratio=log_ratio,
-                log_width=log_width,
-            )
-            for cell in range(len(cells)):
-                yield batch.take(nodes.cell == cell)
+            settled = cells[by_rules[cells]]
+            picked = nodes_of_cells(self.noisy.take(settled)) if settled.size else []
+            components = {
+                cell: each
+                for cell, each in zip(settled.tolist(), picked, strict=True)
+                if each is not None and np.sum(each.weight * each.inside()) > _ENOUGH
+            }
+            rest = cells[[cell not in components for cell in cells.tolist()]]
+            if rest.size:
+                components.update(zip(rest.tolist(), self._in_boxes(rest), strict=True))
+            for cell in cells.tolist():
+                yield components.pop(cell)
+
+    def _in_boxes(self, cells: Cells) -> Iterator[JointComponents]:
+        nodes = self._nodes(cells)
+        given = nodes.given
+        # The marginals of mean and variance given a node, as in ``MarginalMixture``.
+        loc, width = smeared(given.loc, np.sqrt(given.scale / given.concentration / given.precision))
+        log_ratio, log_width = smeared(
+            np.log(given.scale / given.concentration), 1.0 / np.sqrt(given.concentration)
+        )
+        batch = JointComponents(
+            weight=nodes.weight,
+            loc=loc,
+            width=width,
+            degrees=2.0 * given.concentration,
+            log_ratio=log_ratio,
+            log_width=log_width,
+        )
+        for cell in range(len(cells)):
+            yield batch.take(nodes.cell == cell)
 
     def sample_given(self, draws: int, rng: np.random.Generator) -> Given:
         """Conjugate distributions given independent draws of the latent sums: arrays (draws, n_cells)."""
