@@ -17,6 +17,9 @@ these: rules agree in one number by chance, and are off alike by a little. No bo
 
 .. math:: |\Delta \bar\mu| / sd, \; |\Delta \log sd|, \; |\Delta \log p(y)| \qquad (2)
 
+Nodes themselves are picked, one for each step of the mass, in the order in which they come, for whoever needs
+mean and variance together (``nodes_of_cells``).
+
 A rule with more panels is not always nearer: over m and N the integrand is a sum of exponentials with up to
 three times the slope of the least noise, so that panels of four nats of it span twelve, and what is seen of
 them turns on where they happen to end. Panels over m and N are shorter for it, and rules differ in their
