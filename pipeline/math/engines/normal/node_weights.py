@@ -6,6 +6,9 @@ parts the log of the ratio of their densities is monotone in E, rising where the
 
 .. math:: \log\frac{p_k}{p_j} = \text{const} - (\alpha + \delta) \log \frac{E + \rho_k}{E + \rho_j} \qquad (1)
 
+A part far below in mass may still hold the variance's second moment, for its variances are larger: parts are
+chosen by mass, and by mass times :math:`(E + \rho)^2`, for which (1) holds with :math:`\alpha + \delta - 2`.
+
 Moments need three sums a part, for given a part and m the scale of the inverse gamma is linear in E.
 """
 
@@ -27,6 +30,8 @@ BLOCK = 8
 """Nodes for which parts are chosen together: as many as a vector has."""
 _PART = 10.0
 """Nats below the best part of the prior at a node, at which another is left out there."""
+_POWER = 2.0
+"""Of the variance, whose moment counts beside the mass."""
 
 # Rows of the array of a line's nodes. The first six are what makes the next ones.
 START, LENGTH, KINK, LEVEL, SLOPE, FACTOR, SHIFT, SPAN = range(8)
@@ -34,7 +39,8 @@ E, INVERSE, BASE, AWAY, TOTAL, FIRST, SECOND = range(8, 15)
 NODE_ROWS = 15
 # Rows of the array of a line's parts.
 CONSTANT, RHO, LOC, OVER, AT_LOW, AT_HIGH, MASS, MASS_AWAY, MASS_SQUARE, BOUND = range(10)
-PART_ROWS = 10
+HEAVY_LOW, HEAVY_HIGH = 10, 11
+PART_ROWS = 12
 
 
 @vectorised
@@ -60,10 +66,13 @@ def _prepare(count: int, ref: float, delta: float, middle: float, nodes: Floats)
 
 
 @vectorised
-def _at_edge(count: int, inverse: float, power: float, row: int, of_parts: Floats) -> None:
-    """Log densities of the parts but for what they share."""
+def _at_edge(count: int, inverse: float, power: float, row: int, heavy: int, of_parts: Floats) -> None:
+    """Log densities of the parts, and of their second moments of the variance, but for what they share."""
+    less = max(power - _POWER, 0.0)
     for k in range(count):
-        of_parts[row, k] = of_parts[CONSTANT, k] - power * log1p(of_parts[RHO, k] * inverse)
+        logarithm = log1p(of_parts[RHO, k] * inverse)
+        of_parts[row, k] = of_parts[CONSTANT, k] - power * logarithm
+        of_parts[heavy, k] = of_parts[CONSTANT, k] - less * logarithm
 
 
 @reordered
@@ -112,29 +121,30 @@ def weigh(  # noqa: C901, PLR0912 - one compiled loop
         blocks[0, k], blocks[1, k] = -1, 0
     for block in range(whole // BLOCK):
         if block == 0:
-            _at_edge(padded, nodes[INVERSE, 0], power, AT_LOW, of_parts)
+            _at_edge(padded, nodes[INVERSE, 0], power, AT_LOW, HEAVY_LOW, of_parts)
         else:
             for k in range(parts):
-                of_parts[AT_LOW, k] = of_parts[AT_HIGH, k]
+                of_parts[AT_LOW, k], of_parts[HEAVY_LOW, k] = of_parts[AT_HIGH, k], of_parts[HEAVY_HIGH, k]
         last = min((block + 1) * BLOCK, whole - 1)
-        _at_edge(padded, nodes[INVERSE, last], power, AT_HIGH, of_parts)
-        best_low, best_high = 0, 0
-        for k in range(1, parts):
-            if of_parts[AT_LOW, k] > of_parts[AT_LOW, best_low]:
-                best_low = k
-            if of_parts[AT_HIGH, k] > of_parts[AT_HIGH, best_high]:
-                best_high = k
-        # (1).
-        least_low, least_high = of_parts[AT_LOW, best_low] - _PART, of_parts[AT_HIGH, best_high] - _PART
-        rho_low, rho_high = of_parts[RHO, best_low], of_parts[RHO, best_high]
-        for k in range(parts):
-            rho = of_parts[RHO, k]
-            if (rho > rho_low or of_parts[AT_LOW, k] >= least_low) and (
-                rho < rho_high or of_parts[AT_HIGH, k] >= least_high
-            ):
-                if blocks[0, k] < 0:
-                    blocks[0, k] = block
-                blocks[1, k] = block + 1
+        _at_edge(padded, nodes[INVERSE, last], power, AT_HIGH, HEAVY_HIGH, of_parts)
+        for low, high in ((AT_LOW, AT_HIGH), (HEAVY_LOW, HEAVY_HIGH)):
+            best_low, best_high = 0, 0
+            for k in range(1, parts):
+                if of_parts[low, k] > of_parts[low, best_low]:
+                    best_low = k
+                if of_parts[high, k] > of_parts[high, best_high]:
+                    best_high = k
+            # (1).
+            least_low, least_high = of_parts[low, best_low] - _PART, of_parts[high, best_high] - _PART
+            rho_low, rho_high = of_parts[RHO, best_low], of_parts[RHO, best_high]
+            for k in range(parts):
+                rho = of_parts[RHO, k]
+                if (rho > rho_low or of_parts[low, k] >= least_low) and (
+                    rho < rho_high or of_parts[high, k] >= least_high
+                ):
+                    if blocks[0, k] < 0:
+                        blocks[0, k] = block
+                    blocks[1, k] = block + 1
     _add_parts(parts, whole, power, keeps, nodes, of_parts, blocks, weights)
 
 

@@ -33,6 +33,8 @@ SPREAD = [(2.0**-k, 0.0, 4.0**-k, 3.0, 4.0 * 4.0**-k) for k in range(10)]
 """Priors of every scale, as the default one is."""
 APART = [(0.2, loc, 0.01, 3.0, 1e-4 * 6.0**k) for k, loc in enumerate((-0.9, 0.4, -0.2, 0.8, 0.0))]
 PRECISE = [(0.2, 0.1, 50.0, 3.0, 1e-4 * 6.0**k) for k in range(5)]
+WIDE = [(1.0, 0.0, 0.05, 3.0, 3.0 * 10.0 ** (k - 1)) for k in range(10)]
+"""Parts that hold little mass, and the variance's moments."""
 CONJUGATE = [(1.0, 0.1, 0.5, 3.0, 0.04)]
 QUANTILES = (0.025, 0.5, 0.975)
 
@@ -171,6 +173,22 @@ def test_every_problem_agrees_with_usual_boxes(name: str) -> None:
     boxes = MomentPosterior(noisy=PROBLEMS[name], nested=False)
     assert np.all(differences(nested, boxes) < [0.01, 0.02, 0.01, 0.02, 0.02])
     assert np.all(np.isfinite(nested.error))
+
+
+def test_parts_of_little_mass_count_in_moments() -> None:
+    # Boxes cover a part alone to a share of its mass, and all parts to a share of what all hold.
+    noisy = cells([(2.0, 0.1, 0.02)], 1.0, Fixed(2), WIDE)
+    nested = MomentPosterior(noisy=noisy, nested=True)
+    alone = [MomentPosterior(noisy=replace(noisy, prior=MomentsPrior.of([part]))) for part in WIDE]
+    evidence = np.array([part.log_evidence[0] for part in alone])
+    share = np.exp(evidence - np.max(evidence))
+    share /= np.sum(share)
+    mean = share @ np.array([part.mean[0] for part in alone])
+    square = share @ np.array([part.mean[0] ** 2 + part.sd[0] ** 2 for part in alone])
+    sd = np.sqrt(square - mean**2)
+    assert np.all(np.isfinite(nested.error))
+    assert np.all(np.abs(nested.mean[0] - mean) < 0.004 * sd)
+    assert nested.sd[0] == pytest.approx(sd, rel=0.01)
 
 
 @pytest.mark.slow
