@@ -46,7 +46,8 @@ from suffice.pipeline.math.distributions.composite import PartlyClipped
 from suffice.pipeline.math.distributions.laplace_sums import upper_tail
 from suffice.pipeline.math.distributions.quadrature import integral_rule
 from suffice.pipeline.math.distributions.regions import within_several
-from suffice.pipeline.math.distributions.within_limits import within, within_region
+from suffice.pipeline.math.distributions.within_limits import within
+from suffice.pipeline.math.distributions.within_region import within_region
 from suffice.pipeline.math.priors.record_count import Fixed, Reciprocal, Uniform
 from suffice.pipeline.terms.statistics.sensitivity import Quantity
 
@@ -158,7 +159,7 @@ def can_be_of_bounded(parameters: Floats, plan: StatisticPlan) -> Mask:
     if family.mean_and_variance is not None:
         centre, half_range = family.mean_and_variance.interval(plan.parameters)
         mean, variance = parameters
-        # (3) of within_limits.py.
+        # (1) of within_region.py.
         return np.asarray(variance <= (half_range - (mean - centre)) * (half_range + (mean - centre)))
     if family.region is not None:
         region = family.region(plan.parameters)

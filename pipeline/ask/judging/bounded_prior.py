@@ -20,15 +20,16 @@ Symbols:
 
 - l, u: ``limits``, in the parameter's unit; F: by ``_outside``, of each component of a mixture
 - c, h: ``centre`` and ``half_range``, in the unit of the mean (of a lognormal its logarithm's)
-- V(m): ``room``, the bound of Bhatia and Davis; (3) of ``within_limits.py``
+- V(m): ``room``, the bound of Bhatia and Davis; (1) of ``within_region.py``
 - m, v: ``mean`` and ``variance``
 
 Method. F is exact of conjugate priors, and that of the quadrature of others. P(A) of a mean and a variance is
 a midpoint rule of 4,096 points in the probability of m; densities of other joint priors are those of draws
 within the region, as those of cut posteriors are. P(A | y) is ``share`` of ``WithinLimits``: of one parameter
-by its distribution function, to some thousandths; of a mean and a variance a share P of 20,000 draws or more,
-whose logarithm errs by :math:`\sqrt{(1 - P) / (20{,}000 \, P)}`, .007 where half lies outside, .07 where all
-but a hundredth does. Where less than that lies within, there is no evidence.
+by its distribution function, to some thousandths; of a mean and a variance by sums, to less than .01, or, of
+distributions that are no mixture of normal inverse gammas, by a share P of 20,000 draws or more, whose
+logarithm errs by :math:`\sqrt{(1 - P) / (20{,}000 \, P)}`. Where less than a hundredth lies within, there is
+no evidence.
 """
 
 from __future__ import annotations

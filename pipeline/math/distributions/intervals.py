@@ -63,6 +63,7 @@ from suffice.pipeline.math.distributions.gamma import GammaDistribution, Inverse
 from suffice.pipeline.math.distributions.normal import NormalDistribution
 from suffice.pipeline.math.distributions.quadrature import GriddedDistribution
 from suffice.pipeline.math.distributions.within_limits import Tabulated, WithinLimits
+from suffice.pipeline.math.distributions.within_region import TabulatedJointly
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -161,7 +162,7 @@ def _of_block(
     inner = [*below[1:], *above[:-1]]
     if not isinstance(block, RoughlyKnown):
         few = _of_levels(block, parameter, inner, ends, draws, rng)
-        if not isinstance(block, GriddedDistribution | Tabulated):
+        if not isinstance(block, GriddedDistribution | Tabulated | TabulatedJointly):
             return few
         # Quantiles of tables take no time, and few levels may miss the shortest among many pieces.
         below, above = _levels(mass, _MANY_LEVELS)

@@ -9,29 +9,16 @@ A parameter alone lies within l..u, and with F its distribution function
 
 .. math:: F_A(x) = \frac{F(x) - F(l)}{F(u) - F(l)}, \qquad l \le x \le u. \qquad (2)
 
-The mean and the variance of records within l..u satisfy
-
-.. math:: l \le \mu \le u, \qquad \sigma^2 \le (u - \mu)(\mu - l) \le (u - l)^2 / 4, \qquad (3)
-
-the inequality of Bhatia and Davis, and that of Popoviciu.
-
 Symbols:
 
 - l, u: ``limits``, in the parameter's unit, infinite where there is none
 - F: ``known.cdf``; F_A: ``Tabulated.below``, at ``knots``
-- mu, sigma^2: ``mean`` and ``variance``, (draws, n_cells)
 
 Method. Cells of which less than ``NEGLIGIBLE`` lies outside on either side stay as they are, but for those
 with moments that nothing within limits has; draws that lie outside are moved to the limit. (2) is tabulated,
 from merged distributions, and linear between knots. Means and standard deviations are the distribution's,
 where it knows them, or else those of the table, which agree with dense sums to .002 posterior standard
-deviations where tails are light. Of a mean and a variance joint draws outside of (3) are left out
-(rejection): moments and quantiles are then those of draws.
-
-References
-----------
-Bhatia, Davis. A better bound on the variance. Amer. Math. Monthly 107, 2000. Silverman. Density estimation
-for statistics and data analysis. 1986.
+deviations where tails are light. Of a mean and a variance together see ``within_region``.
 """
 
 # ruff: noqa: ARG002 - distributions share one interface, and none needs all of it
@@ -58,7 +45,7 @@ if TYPE_CHECKING:
 
 NEGLIGIBLE = 1e-4
 """Of a cell's posterior: what may lie outside, on either side of a parameter, without being cut off."""
-_FAR = 8.0
+FAR = 8.0
 """Standard deviations to either side of a mean within which limits matter."""
 _TAIL = 1e-6
 """Probability on either side beyond which tables end."""
@@ -68,9 +55,6 @@ _LEVELS = np.sin(np.linspace(0.0, np.pi / 2.0, 129)) ** 2
 """Of a distribution function where a table has knots, closer together where quantiles bend."""
 _ALIKE = 2.0**-40
 """Of a table's range, the distance of knots that are taken for one."""
-_DRAWN, _KEPT, _FEWEST, _MOST_ROUNDS = 20_000, 8000, 500, 5
-"""Draws of a round, of a cell's that are kept at most, and that are enough; and rounds."""
-_NUMBERS = 1 << 22
 
 
 @runtime_checkable
@@ -106,7 +90,7 @@ class Restricted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WithinLimits(Restricted):
-    """A distribution given that its parameters lie within limits; made by ``within`` or ``within_region``.
+    """A distribution given that its parameters lie within limits, or in a region of both.
 
     Attributes
     ----------
@@ -285,63 +269,6 @@ class Tabulated:
         )
 
 
-class DrawnWithin(Draws):
-    """Joint draws of a mean and a variance, of which those outside of a region are left out."""
-
-    def __init__(self, drawn: dict[str, Floats]) -> None:
-        self._drawn = drawn
-
-    @property
-    def parameters(self) -> tuple[str, ...]:
-        """Names of the parameters."""
-        return tuple(self._drawn)
-
-    def mean(self, parameter: str) -> Floats:
-        """Means of the draws."""
-        return np.asarray(np.mean(self._drawn[parameter], axis=0))
-
-    def sd(self, parameter: str) -> Floats:
-        """Standard deviations of the draws."""
-        return np.asarray(np.std(self._drawn[parameter], axis=0))
-
-    def quantiles(self, parameter: str, q: Sequence[float], draws: int, rng: np.random.Generator) -> Floats:
-        """Quantiles of all draws that were kept."""
-        return np.asarray(np.quantile(self._drawn[parameter], q, axis=0).T)
-
-    def density(self, parameter: str, points: Floats) -> Floats | None:
-        """Densities at points (n_cells, n_points), by normal kernels as wide as Silverman's rule has it.
-
-        Of a variance they are kernels of its logarithm. What they carry over the outermost draw is folded
-        back, so that nothing is lost at a limit.
-        """
-        in_logs = parameter == self.parameters[1]
-        values = np.empty(points.shape)
-        for cell, at in enumerate(points):
-            drawn = np.sort(self._drawn[parameter][:: max(1, _KEPT // 1000), cell])
-            is_inside = (at >= drawn[0]) & (at <= drawn[-1])
-            position = np.clip(at, drawn[0], drawn[-1])
-            # The density of v is that of log v over v.
-            slope = 1.0 / position if in_logs else 1.0
-            if in_logs:
-                drawn, position = np.log(drawn), np.log(position)
-            low, high = drawn[0], drawn[-1]
-            # Silverman's rule of thumb, .9 min(sd, iqr / 1.349) n^(-1/5).
-            iqr = np.subtract(*np.quantile(drawn, [0.75, 0.25])) / 1.349
-            width = max(0.9 * min(np.std(drawn), iqr) * len(drawn) ** -0.2, np.finfo(np.float64).tiny)
-            # Reflection at the outermost draws: kernels keep their mass within.
-            folded = np.concatenate([drawn, 2.0 * low - drawn, 2.0 * high - drawn])
-            kernels = np.exp(-0.5 * ((position[:, None] - folded) / width) ** 2)
-            value = slope * np.sum(kernels, axis=1) / (len(drawn) * width * np.sqrt(2.0 * np.pi))
-            values[cell] = np.where(is_inside, value, 0.0)
-        return values
-
-    def sample(self, draws: int, rng: np.random.Generator) -> dict[str, Floats]:
-        """Draws of these draws."""
-        first = next(iter(self._drawn.values()))
-        chosen = rng.integers(len(first), size=(draws, first.shape[1]))
-        return {name: np.take_along_axis(drawn, chosen, axis=0) for name, drawn in self._drawn.items()}
-
-
 def unrestricted(distribution: Distribution) -> Distribution:
     """Return a distribution as it is without limits."""
     return distribution.plain if isinstance(distribution, Restricted) else distribution
@@ -352,18 +279,18 @@ def within(plain: Distribution, limits: tuple[float, float]) -> Distribution:
     (name,) = plain.parameters
     if isinstance(plain, KnowsLimits):
         return plain.within(limits)
-    cut = _near(plain, name, limits)
+    cut = near_limits(plain, name, limits)
     if not hasattr(plain, "cdf") or not cut.any():
-        return _uncut(plain, {name: limits}, np.zeros_like(cut))
+        return uncut(plain, {name: limits}, np.zeros_like(cut))
     known: Any = plain
     cut_cells = known.take(np.flatnonzero(cut))
     # F at both limits: what lies outside of each.
     below = cut_cells.cdf(np.tile(limits, (int(np.sum(cut)), 1)))
     is_cut = (below[:, 0] > NEGLIGIBLE) | (below[:, 1] < 1.0 - NEGLIGIBLE)
-    is_cut |= _impossible(cut_cells, name, limits)
+    is_cut |= impossible(cut_cells, name, limits)
     cut[cut] = is_cut
     if not cut.any():
-        return _uncut(plain, {name: limits}, cut)
+        return uncut(plain, {name: limits}, cut)
     restricted, below = cut_cells.take(np.flatnonzero(is_cut)), below[is_cut]
 
     def tabulate(cells: Cells) -> Tabulated:
@@ -380,7 +307,8 @@ def within(plain: Distribution, limits: tuple[float, float]) -> Distribution:
     return WithinLimits(plain=plain, limits={name: limits}, inner=inner, cut=cut, share=share)
 
 
-def _uncut(plain: Distribution, limits: Limits, none: Mask) -> WithinLimits:
+def uncut(plain: Distribution, limits: Limits, none: Mask) -> WithinLimits:
+    """Return a distribution of which limits cut off nothing; `none` is false of all cells."""
     return WithinLimits(plain=plain, limits=limits, inner=None, cut=none, share=np.ones(len(none)))
 
 
@@ -394,17 +322,17 @@ def _ends(known: Any, name: str) -> Floats:
     return ends
 
 
-def _near(plain: Distribution, name: str, limits: tuple[float, float]) -> Mask:
+def near_limits(plain: Distribution, name: str, limits: tuple[float, float]) -> Mask:
     """Cells whose limits are not far from their means."""
     mean, sd = _near_moments(plain, name)
     with np.errstate(invalid="ignore"):
-        return np.asarray(~((mean - _FAR * sd > limits[0]) & (mean + _FAR * sd < limits[1])))
+        return np.asarray(~((mean - FAR * sd > limits[0]) & (mean + FAR * sd < limits[1])))
 
 
-def _impossible(known: Distribution, name: str, limits: tuple[float, float]) -> Mask:
+def impossible(known: Distribution, name: str, limits: tuple[float, float]) -> Mask:
     """Cells of a heavy tail: little of it is outside of the limits, and it makes their moments infinite.
 
-    Within l..u a standard deviation is at most (u - l) / 2, by (3).
+    Within l..u a standard deviation is at most (u - l) / 2 (Popoviciu).
     """
     _, sd = _near_moments(known, name)
     return np.asarray(~(sd <= (limits[1] - limits[0]) / 2.0))
@@ -471,83 +399,3 @@ def _scaled(below: Floats, otherwise: Floats) -> Floats:
     rises = np.maximum.accumulate(below, axis=1) - below[:, :1]
     whole = rises[:, -1:]
     return np.where(whole > 0.0, rises / np.where(whole > 0.0, whole, 1.0), otherwise)
-
-
-def within_region(plain: Distribution, mean_limits: tuple[float, float]) -> Distribution:
-    """Restrict a mean and a variance to those of records within two bounds, (3)."""
-    of_mean, of_variance = plain.parameters
-    low, high = mean_limits
-    limits = {of_mean: mean_limits, of_variance: (0.0, (high - low) ** 2 / 4.0)}
-    cut = _near(plain, of_mean, mean_limits)
-    mean, sd = plain.mean(of_mean), plain.sd(of_mean)
-    variance, of_it = plain.mean(of_variance), plain.sd(of_variance)
-    with np.errstate(invalid="ignore", over="ignore"):
-        # (u - mu)(mu - l) at the farthest likely mean, d = min(u - mu, mu - l): d (u - l - d).
-        farthest = np.minimum(high - mean, mean - low) - _FAR * sd
-        cut |= ~(variance + _FAR * of_it < farthest * (high - low - farthest))
-    known: Any = plain
-    # What is known by draws alone, as a pool of very many cells is, stays as it is.
-    can_be_cut = hasattr(plain, "take") and not from_draws(plain)
-    if can_be_cut and cut.any():
-        # Of cells that may be cut off: quantiles say more, and take longer.
-        cut_cells = known.take(np.flatnonzero(cut))
-        ends, rng = [NEGLIGIBLE, 1.0 - NEGLIGIBLE], np.random.default_rng(0)
-        with np.errstate(over="ignore"):
-            first, last = cut_cells.quantiles(of_mean, ends, 0, rng).T
-            most = cut_cells.quantiles(of_variance, ends[1:], 0, rng)[:, 0]
-        # The same at a quantile of the mean.
-        nearest = np.minimum(first - low, high - last)
-        is_cut = (nearest < 0.0) | (most > nearest * (high - low - nearest))
-        for name, each in limits.items():
-            is_cut |= _impossible(cut_cells, name, each)
-        cut[cut] = is_cut
-    cells = np.flatnonzero(cut)
-    if not cells.size or not can_be_cut:
-        return _uncut(plain, limits, np.zeros_like(cut))
-    step = max(1, _NUMBERS // _DRAWN)
-    parts = [
-        _drawn_within(known.take(cells[start : start + step]), mean_limits)
-        for start in range(0, len(cells), step)
-    ]
-    drawn = [np.concatenate(columns, axis=-1) for columns in zip(*parts, strict=True)]
-    share = np.ones(len(cut))
-    share[cells] = drawn.pop()
-    return WithinLimits(
-        plain=plain,
-        limits=limits,
-        inner=DrawnWithin(dict(zip(plain.parameters, drawn, strict=True))),
-        cut=cut,
-        share=share,
-    )
-
-
-def _drawn_within(known: Distribution, mean_limits: tuple[float, float]) -> tuple[Floats, Floats, Floats]:
-    """Draws within the region, (draws, n_cells) of the mean and of the variance; their share, (n_cells,)."""
-    low, high = mean_limits
-    # Always the same draws: what is asked of a posterior twice is answered alike.
-    rng = np.random.default_rng(0)
-    cells = len(known.mean(known.parameters[0]))
-    means: list[list[Floats]] = [[] for _ in range(cells)]
-    variances: list[list[Floats]] = [[] for _ in range(cells)]
-    share, made = np.empty(cells), 0
-    for _ in range(_MOST_ROUNDS):
-        made += _DRAWN
-        mean, variance = known.sample(_DRAWN, rng).values()
-        # (3).
-        inside = (mean >= low) & (mean <= high) & (variance <= (high - mean) * (mean - low))
-        for cell in range(cells):
-            means[cell].append(mean[inside[:, cell], cell])
-            variances[cell].append(variance[inside[:, cell], cell])
-        if min(sum(map(len, parts)) for parts in means) >= _FEWEST:
-            break
-    kept_draws = np.empty((2, _KEPT, cells))
-    for cell in range(cells):
-        first, second = np.concatenate(means[cell]), np.concatenate(variances[cell])
-        # Where no draw lies within, half a draw stands for less than one.
-        share[cell] = max(len(first), 0.5) / made
-        if len(first) < _FEWEST:
-            # Prior and released values contradict each other: the nearest that bounded records can have.
-            first = np.clip(mean[:, cell], low, high)
-            second = np.minimum(variance[:, cell], (high - first) * (first - low))
-        kept_draws[:, :, cell] = np.resize(first, _KEPT), np.resize(second, _KEPT)
-    return kept_draws[0], kept_draws[1], share

@@ -2,7 +2,7 @@
 
 In: `moment_weights` states the problem, and bounds the density on boxes.
 Out: `moment_posterior`: by boxes (`covering`) or, of many cells, by nodes (`nested_rule`,
-    with compiled loops in `node_kernel`, `node_lines`, `node_weights` and `node_tables`);
+    with compiled loops in `node_kernel`, `node_lines`, `node_weights`, `node_tables` and `node_picks`);
     `marginal_quantiles` has the marginals.
 May import: engines/multinomial, priors and below. numba is loaded late, for many cells.
 """

@@ -30,10 +30,11 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
+from suffice.pipeline.math.distributions.joint_components import JointComponents
 from suffice.pipeline.math.distributions.many_cells import MOMENT_NODES
 from suffice.pipeline.math.distributions.normal_inverse_gamma import NormalInverseGammaDistribution
 from suffice.pipeline.math.engines.normal.covering import SHARE, cover
-from suffice.pipeline.math.engines.normal.marginal_quantiles import MarginalMixture
+from suffice.pipeline.math.engines.normal.marginal_quantiles import MarginalMixture, smeared
 from suffice.pipeline.math.engines.normal.moment_weights import (
     Given,
     MomentWeights,
@@ -41,12 +42,12 @@ from suffice.pipeline.math.engines.normal.moment_weights import (
     mean_moments,
     variance_moments,
 )
-from suffice.pipeline.math.engines.normal.nested_rule import can_integrate, integrate_nested
+from suffice.pipeline.math.engines.normal.nested_rule import can_integrate, integrate_nested, nodes_of_cells
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from suffice.pipeline.math.engines.normal.moment_weights import Boxes, NoisyMoments
+    from suffice.pipeline.math.engines.normal.moment_weights import Boxes, Nodes, NoisyMoments
     from suffice.typing import Cells, Floats, Parts
 
 
@@ -120,6 +121,12 @@ class MomentsDistribution:
             self.names[0]: self.centre + self.half_range * mean,
             self.names[1]: self.half_range**2 * variance,
         }
+
+    def joint_components(self, centre: float, half_range: float) -> Iterator[JointComponents]:
+        """Yield the components of every cell, in such half ranges about a centre."""
+        shift, factor = (self.centre - centre) / half_range, self.half_range / half_range
+        for components in self.posterior.joint_components():
+            yield components.moved(shift, factor)
 
     def prior_distribution(self) -> NormalInverseGammaDistribution:
         """The prior, which is no mixture, as the distribution of one cell."""
@@ -199,6 +206,8 @@ def _points(boxes: Boxes, rng: np.random.Generator) -> Floats:
     return point
 
 
+_ENOUGH = 0.05
+"""Probability of what records in -1..1 can have from which on a sample of nodes is enough."""
 _CELLS, _TOGETHER = 32, 96
 """Cells, and parts of the prior in all of them, that are worked on together: their boxes stay in caches."""
 
@@ -357,9 +366,7 @@ class MomentPosterior:
         mean, sd, log_evidence, n = np.empty(shape), np.empty(shape), np.empty(shape[0]), np.empty(shape[0])
         means, variances, starts = [], [], []
         for cells in _batches(self.noisy):
-            weights = MomentWeights.of(self.noisy.take(cells))
-            levels = None if self.levels is None else self.levels[cells]
-            nodes = integrate(weights, self._cover(weights)[0], levels)
+            nodes = self._nodes(cells)
             mean[cells, 0], sd[cells, 0] = mean_moments(nodes, len(cells))
             mean[cells, 1], sd[cells, 1] = variance_moments(nodes, len(cells))
             log_evidence[cells] = nodes.log_evidence + np.sum(np.log(self.noisy.totals.rate / 2.0))
@@ -375,6 +382,46 @@ class MomentPosterior:
             marginals=(MarginalMixture.joined(means, starts), MarginalMixture.joined(variances, starts)),
             error=np.full((shape[0], 5), np.nan),
         )
+
+    def joint_components(self) -> Iterator[JointComponents]:
+        """Yield the components of every cell: nodes, each of which stands for its part of a box.
+
+        Of cells that nested rules settled they are a sample of the rules' nodes, where enough of these are
+        what records in -1..1 can have.
+        """
+        by_rules = np.isfinite(self.error[:, -1])
+        for cells in _batches(self.noisy):
+            settled = cells[by_rules[cells]]
+            picked = nodes_of_cells(self.noisy.take(settled)) if settled.size else []
+            components = {
+                cell: each
+                for cell, each in zip(settled.tolist(), picked, strict=True)
+                if each is not None and np.sum(each.weight * each.inside()) > _ENOUGH
+            }
+            rest = cells[[cell not in components for cell in cells.tolist()]]
+            if rest.size:
+                components.update(zip(rest.tolist(), self._in_boxes(rest), strict=True))
+            for cell in cells.tolist():
+                yield components.pop(cell)
+
+    def _in_boxes(self, cells: Cells) -> Iterator[JointComponents]:
+        nodes = self._nodes(cells)
+        given = nodes.given
+        # The marginals of mean and variance given a node, as in ``MarginalMixture``.
+        loc, width = smeared(given.loc, np.sqrt(given.scale / given.concentration / given.precision))
+        log_ratio, log_width = smeared(
+            np.log(given.scale / given.concentration), 1.0 / np.sqrt(given.concentration)
+        )
+        batch = JointComponents(
+            weight=nodes.weight,
+            loc=loc,
+            width=width,
+            degrees=2.0 * given.concentration,
+            log_ratio=log_ratio,
+            log_width=log_width,
+        )
+        for cell in range(len(cells)):
+            yield batch.take(nodes.cell == cell)
 
     def sample_given(self, draws: int, rng: np.random.Generator) -> Given:
         """Conjugate distributions given independent draws of the latent sums: arrays (draws, n_cells)."""
@@ -406,6 +453,12 @@ class MomentPosterior:
             # Under a design effect d the likelihood counts as that of N / d rows.
             n = n / levels[np.arange(len(cells)), rng.integers(levels.shape[1], size=n.shape)]
         return Given.of(weights.noisy.prior.at(part.T), n, mean, log_e)
+
+    def _nodes(self, cells: Cells) -> Nodes:
+        """Nodes in the boxes of some cells."""
+        weights = MomentWeights.of(self.noisy.take(cells))
+        levels = None if self.levels is None else self.levels[cells]
+        return integrate(weights, self._cover(weights)[0], levels)
 
     def _cover(self, weights: MomentWeights) -> tuple[Boxes, Floats]:
         """Boxes of some cells, and the log of a bound of the mass on each."""

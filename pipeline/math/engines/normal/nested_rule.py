@@ -17,6 +17,9 @@ these: rules agree in one number by chance, and are off alike by a little. No bo
 
 .. math:: |\Delta \bar\mu| / sd, \; |\Delta \log sd|, \; |\Delta \log p(y)| \qquad (2)
 
+Nodes themselves are picked, one for each step of the mass, in the order in which they come, for whoever needs
+mean and variance together (``nodes_of_cells``).
+
 A rule with more panels is not always nearer: over m and N the integrand is a sum of exponentials with up to
 three times the slope of the least noise, so that panels of four nats of it span twelve, and what is seen of
 them turns on where they happen to end. Panels over m and N are shorter for it, and rules differ in their
@@ -35,10 +38,11 @@ from __future__ import annotations
 import functools
 import importlib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from suffice.pipeline.math.distributions.joint_components import JointComponents
 from suffice.pipeline.math.distributions.many_cells import MOMENT_NODES, is_compiled, on_threads
 from suffice.pipeline.math.engines.normal.marginal_quantiles import MarginalMixture
 from suffice.pipeline.math.priors.record_count import Fixed, Reciprocal
@@ -50,6 +54,8 @@ if TYPE_CHECKING:
 TOLERANCE = (0.008, 0.015, 0.008, 0.015, 0.02)
 """By how much two rules may differ, (2); measured errors of the finer one are in decision 150."""
 _COMPONENTS, _BATCH = 3000, 64
+_PICKED, _FEW_CELLS = 4096, 16
+"""Nodes of a cell that are picked, and cells whose nodes are picked on a thread."""
 _FEWEST_PARTS = 4
 """Of fewer, boxes are fast, and nodes of few records too far apart in log E for the variance's tail."""
 _MOST_PRECISION = 1.0
@@ -119,6 +125,65 @@ def integrate_nested(noisy: NoisyMoments, threads: int | None = None) -> NestedI
     threads : int, optional
         As many as there are processors by default.
     """
+    run = _run(noisy, _BATCH, 0, threads)
+    counts, cells = run.counts, len(run.level)
+    marginals = []
+    for parameter in range(2):
+        weight, loc, width, degrees = run.components[parameter].T
+        cell = np.repeat(np.arange(cells), counts[:, parameter])
+        marginals.append(
+            MarginalMixture(
+                cell=cell, weight=weight, loc=loc, width=width, degrees=degrees, is_variance=parameter == 1
+            )
+        )
+    return NestedIntegrals(
+        settled=run.level >= 0,
+        moments=run.moments[:, :6],
+        error=run.error,
+        level=run.level,
+        marginals=(marginals[0], marginals[1]),
+    )
+
+
+def nodes_of_cells(noisy: NoisyMoments) -> list[JointComponents | None]:
+    """Return a systematic sample of each cell's nodes, each of which is as likely; None where not settled.
+
+    They stand for the intervals that they are the nodes of, as components of marginals do.
+    """
+    run = _run(noisy, _FEW_CELLS, _PICKED, None)
+    samples: list[JointComponents | None] = []
+    for level, picked in zip(run.level, run.picks, strict=True):
+        number = int(picked[0, _kernel().NUMBER])
+        if level < 0 or number == 0:
+            samples.append(None)
+            continue
+        loc, square, degrees, log_ratio, log_square = np.ascontiguousarray(picked[1 : number + 1].T)
+        samples.append(
+            JointComponents(
+                weight=np.full(number, 1.0 / number),
+                loc=loc,
+                width=np.sqrt(square),
+                degrees=degrees,
+                log_ratio=log_ratio,
+                log_width=np.sqrt(log_square),
+            )
+        )
+    return samples
+
+
+class _Run(NamedTuple):
+    """What the loops write: arrays of all cells, and components of the mean and of the variance."""
+
+    moments: Floats
+    error: Floats
+    level: Cells
+    counts: Cells
+    picks: Floats
+    components: tuple[Floats, Floats]
+
+
+def _run(noisy: NoisyMoments, size: int, picked: int, threads: int | None) -> _Run:
+    """Run the loops over all cells, in batches of a size, and pick so many nodes of each."""
     kernel = _kernel()
     scaled = noisy.totals.in_scales()
     rows = np.ascontiguousarray(scaled.coefficients, dtype=np.float64)
@@ -131,6 +196,7 @@ def integrate_nested(noisy: NoisyMoments, threads: int | None = None) -> NestedI
     cells = len(observed)
     moments, error = np.full((cells, 8), np.nan), np.full((cells, 5), np.nan)
     level, counts = np.zeros(cells, dtype=np.int64), np.zeros((cells, 2), dtype=np.int64)
+    picks = np.zeros((cells, 1 + int(kernel.SPARE * picked), kernel.PICK_FIELDS))
     points = np.array([rule for rule, _ in kernel.RULES], dtype=np.int64)
     nats = np.array([spans for _, spans in kernel.RULES])
     prior, n_terms, nats_of_n = _prior(noisy), _n_terms(noisy), _nats_of_n(noisy)
@@ -140,28 +206,14 @@ def integrate_nested(noisy: NoisyMoments, threads: int | None = None) -> NestedI
         kernel.cells(
             observed[batch], rows, prior, n_terms, support, estimates[batch], nats_of_n, points, nats,
             checked, np.array(TOLERANCE), moments[batch], error[batch], level[batch], counts[batch],
-            components,
+            components, picks[batch],
         )  # fmt: skip
         kept = np.arange(_COMPONENTS) < counts[batch, :, None]
         return components[:, 0][kept[:, 0]], components[:, 1][kept[:, 1]]
 
-    parts = on_threads(work, cells, _BATCH, threads)
-    marginals = []
-    for parameter in range(2):
-        weight, loc, width, degrees = np.concatenate([part[parameter] for part in parts]).T
-        cell = np.repeat(np.arange(cells), counts[:, parameter])
-        marginals.append(
-            MarginalMixture(
-                cell=cell, weight=weight, loc=loc, width=width, degrees=degrees, is_variance=parameter == 1
-            )
-        )
-    return NestedIntegrals(
-        settled=level >= 0,
-        moments=moments[:, :6],
-        error=error,
-        level=level,
-        marginals=(marginals[0], marginals[1]),
-    )
+    of_means, of_variances = zip(*on_threads(work, cells, size, threads), strict=True)
+    components = np.concatenate(of_means), np.concatenate(of_variances)
+    return _Run(moments, error, level, counts, picks, components)
 
 
 def _prior(noisy: NoisyMoments) -> Floats:

@@ -34,12 +34,15 @@ from suffice.pipeline.math.engines.normal.node_lines import (
     sort,
     widest_panel,
 )
+from suffice.pipeline.math.engines.normal.node_picks import NUMBER, PICK_FIELDS, SPARE, start_picking
 from suffice.pipeline.math.engines.normal.node_tables import FIELDS, MERGING_ROWS, SLOTS
 from suffice.pipeline.math.engines.normal.node_weights import NODE_ROWS, PART_ROWS
 
 if TYPE_CHECKING:
     from suffice.pipeline.math.engines.normal.node_weights import Integers
     from suffice.typing import Floats
+
+__all__ = ["NUMBER", "PICK_FIELDS", "RULES", "SPARE", "cells"]
 
 _MOST_SLICES = 3000
 _TRUSTED = 0.3
@@ -65,7 +68,8 @@ RULES: tuple[tuple[tuple[int, int, int], tuple[float, float, float, float]], ...
 def _slice(  # noqa: C901, PLR0912, PLR0915 - one compiled loop
     n: float, weight: float, rule: Integers, nats: Floats, y: Floats, rows: Floats, prior: Floats,
     n_terms: Floats, of_n: Floats, nats_of_n: float, known: float, ref: float, sums: Floats, about: Floats,
-    store: bool, merging: Floats, tables: Floats, keys: Integers, nodes: Floats, of_parts: Floats,
+    store: bool, merging: Floats, tables: Floats, keys: Integers, picked: Floats, nodes: Floats,
+    of_parts: Floats,
     blocks: Integers, weights: Floats, state: Floats,
 ) -> bool:  # fmt: skip
     """Integrate over m and log E, given N >= 2; ``state`` gets the least noise and whether it was cut."""
@@ -178,7 +182,7 @@ def _slice(  # noqa: C901, PLR0912, PLR0915 - one compiled loop
                 shift = direction * length * MIDDLES[points, node]
                 if not integrate_line(
                     n, m, weight * span, span, shift, mass, rule, nats, y, rows, prior, of_n, ref, sums,
-                    about, store, merging, tables, keys, nodes, of_parts, blocks, weights,
+                    about, store, merging, tables, keys, picked, nodes, of_parts, blocks, weights,
                 ):  # fmt: skip
                     return False
             position += direction * length
@@ -193,7 +197,7 @@ def _slice(  # noqa: C901, PLR0912, PLR0915 - one compiled loop
 def _few(  # noqa: C901, PLR0912, PLR0915 - one compiled loop
     n: float, rule: Integers, nats: Floats, y: Floats, rows: Floats, prior: Floats, n_terms: Floats,
     of_n: Floats, known: float, ref: float, sums: Floats, about: Floats, store: bool, merging: Floats,
-    tables: Floats, keys: Integers,
+    tables: Floats, keys: Integers, picked: Floats,
 ) -> bool:  # fmt: skip
     """N = 0, a point, and N = 1, a curve in m: E is 0."""
     bound = set_n(n, prior, n_terms, of_n)
@@ -204,7 +208,7 @@ def _few(  # noqa: C901, PLR0912, PLR0915 - one compiled loop
             w = math.exp(of_n[0, k] - here - ref)
             loc = prior[1, k] - about[0]
             if not add_point(
-                w, 0.0, loc, 0.0, 0.0, k, prior[4, k], of_n, sums, about, store, merging, tables, keys
+                w, 0.0, loc, 0.0, 0.0, k, prior[4, k], of_n, sums, about, store, merging, tables, keys, picked
             ):
                 return False
         return True
@@ -270,7 +274,7 @@ def _few(  # noqa: C901, PLR0912, PLR0915 - one compiled loop
                     loc = shrunk * (m - prior[1, k]) + prior[1, k] - about[0]
                     if not add_point(
                         w, 1.0, loc, shrunk * shift, shrunk * span, k, scale, of_n, sums, about, store,
-                        merging, tables, keys,
+                        merging, tables, keys, picked,
                     ):  # fmt: skip
                         return False
             start = stop
@@ -284,7 +288,8 @@ def _few(  # noqa: C901, PLR0912, PLR0915 - one compiled loop
 def _all_n(  # noqa: C901 - one compiled loop
     estimate: float, nats_of_n: float, support: Floats, rule: Integers, nats: Floats, y: Floats, rows: Floats,
     prior: Floats, n_terms: Floats, of_n: Floats, known: float, ref: float, sums: Floats, about: Floats,
-    store: bool, merging: Floats, tables: Floats, keys: Integers, nodes: Floats, of_parts: Floats,
+    store: bool, merging: Floats, tables: Floats, keys: Integers, picked: Floats, nodes: Floats,
+    of_parts: Floats,
     blocks: Integers, weights: Floats,
 ) -> bool:  # fmt: skip
     """Sum over N: from what was observed outward, integers one by one where they are few."""
@@ -310,7 +315,8 @@ def _all_n(  # noqa: C901 - one compiled loop
                 for i in range(points):
                     if not _slice(
                         middle + direction * offset[i], weight[i], rule, nats, y, rows, prior, n_terms, of_n,
-                        nats_of_n, known, ref, sums, about, store, merging, tables, keys, nodes, of_parts,
+                        nats_of_n, known, ref, sums, about, store, merging, tables, keys, picked, nodes,
+                        of_parts,
                         blocks, weights, state,
                     ):  # fmt: skip
                         return False
@@ -341,6 +347,7 @@ def _all_n(  # noqa: C901 - one compiled loop
             merging,
             tables,
             keys,
+            picked,
         ):
             return False
     return True
@@ -362,7 +369,7 @@ def _moments(sums: Floats, about: Floats, ref: float, moments: Floats) -> None:
 def _cells(  # noqa: C901, PLR0912, PLR0915 - one compiled loop
     observed: Floats, rows: Floats, prior: Floats, n_terms: Floats, support: Floats, estimates: Floats,
     nats_of_n: float, rules: Integers, nats: Floats, checked: Integers, tolerance: Floats, moments: Floats,
-    errors: Floats, status: Integers, counts: Integers, components: Floats,
+    errors: Floats, status: Integers, counts: Integers, components: Floats, picks: Floats,
 ) -> None:  # fmt: skip
     """Integrate some cells; ``status`` is the level that was enough, or -1."""
     of_n, of_parts = np.zeros((9, PARTS)), np.zeros((PART_ROWS, PARTS))
@@ -376,7 +383,7 @@ def _cells(  # noqa: C901, PLR0912, PLR0915 - one compiled loop
     for k in range(prior.shape[1]):
         merged_from = max(merged_from, 100.0 * prior[2, k])
     for cell in range(len(observed)):
-        y = observed[cell]
+        y, picked = observed[cell], picks[cell]
         status[cell] = -1
         n = min(max(estimates[cell, 0], support[0], 1.0), support[1])
         m = min(max(estimates[cell, 1] / max(n, 1.0), -2.0), 2.0)
@@ -394,9 +401,11 @@ def _cells(  # noqa: C901, PLR0912, PLR0915 - one compiled loop
             if store:
                 tables[:] = 0.0
                 keys[:] = -1
+                start_picking(known, picked)
             if not _all_n(
                 estimates[cell, 0], nats_of_n, support, rules[level], nats[level], y, rows, prior, n_terms,
-                of_n, known, ref, sums, about, store, merging, tables, keys, nodes, of_parts, blocks, weights,
+                of_n, known, ref, sums, about, store, merging, tables, keys, picked, nodes, of_parts,
+                blocks, weights,
             ):  # fmt: skip
                 break
             if not 0.0 < sums[0] < math.inf:
@@ -462,5 +471,5 @@ cells = compiled(
     _cells,
     read(2), read(2), read(2), read(1), read(1), read(2), types.float64, read(2, types.int64), read(2),
     read(1, types.int64), read(1), written(2), written(2), written(1, types.int64), written(2, types.int64),
-    written(4),
+    written(4), written(3),
 )  # fmt: skip

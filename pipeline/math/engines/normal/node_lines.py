@@ -180,7 +180,7 @@ def set_n(n: float, prior: Floats, n_terms: Floats, of_n: Floats) -> float:
 @inner
 def add_point(
     w: float, n: float, loc: float, shift: float, length: float, k: int, scale: float, of_n: Floats,
-    sums: Floats, about: Floats, store: bool, merging: Floats, tables: Floats, keys: Integers,
+    sums: Floats, about: Floats, store: bool, merging: Floats, tables: Floats, keys: Integers, picked: Floats,
 ) -> bool:  # fmt: skip
     """Add a point of one part where E is 0; ``loc`` is from the middle that is known."""
     after, over = of_n[5, k], 1.0 / of_n[3, k]
@@ -197,14 +197,17 @@ def add_point(
     position = math.log(scale / after) - about[2]
     sums[6] += w * position
     sums[7] += w * (position * position + 1.0 / after)
-    return not store or put_point(w, loc + shift, length, scale, over, after, about, merging, tables, keys)
+    return not store or put_point(
+        w, loc + shift, length, scale, over, after, about, merging, tables, keys, picked
+    )
 
 
 @inner
 def integrate_line(  # noqa: C901, PLR0911, PLR0912, PLR0915 - one compiled loop
     n: float, m: float, weight: float, span_m: float, shift_m: float, mass: float, rule: Integers,
     nats: Floats, y: Floats, rows: Floats, prior: Floats, of_n: Floats, ref: float, sums: Floats,
-    about: Floats, store: bool, merging: Floats, tables: Floats, keys: Integers, nodes: Floats,
+    about: Floats, store: bool, merging: Floats, tables: Floats, keys: Integers, picked: Floats,
+    nodes: Floats,
     of_parts: Floats, blocks: Integers, weights: Floats,
 ) -> bool:  # fmt: skip
     """Integrate over log E, given N >= 2 and m."""
@@ -314,8 +317,35 @@ def integrate_line(  # noqa: C901, PLR0911, PLR0912, PLR0915 - one compiled loop
         return True
     if not apart:
         return put_line(
-            n, used, points, shift_m, span_m, parts, of_n, of_parts, nodes, about, merging, tables, keys
+            n,
+            used,
+            points,
+            shift_m,
+            span_m,
+            parts,
+            of_n,
+            of_parts,
+            nodes,
+            about,
+            merging,
+            tables,
+            keys,
+            picked,
         )
     return put_parts(
-        n, used, points, shift_m, span_m, parts, of_n, of_parts, nodes, weights, about, merging, tables, keys
+        n,
+        used,
+        points,
+        shift_m,
+        span_m,
+        parts,
+        of_n,
+        of_parts,
+        nodes,
+        weights,
+        about,
+        merging,
+        tables,
+        keys,
+        picked,
     )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from suffice.pipeline.math.distributions.machine_code import inner, merged, vectorised
 from suffice.pipeline.math.distributions.vector_functions import bits_of, log, number_of
+from suffice.pipeline.math.engines.normal.node_picks import pick
 from suffice.pipeline.math.engines.normal.node_weights import (
     FIRST,
     LOC,
@@ -142,6 +143,7 @@ def put_variances(
 def put_line(
     n: float, count: int, points: int, shift_m: float, span_m: float, parts: int, of_n: Floats,
     of_parts: Floats, nodes: Floats, about: Floats, merging: Floats, tables: Floats, keys: Integers,
+    picked: Floats,
 ) -> bool:  # fmt: skip
     """Add a line's nodes, all parts of the prior as one by two moments of their scales."""
     half_n, after, least = 0.5 * n, of_n[5, 0], about[6]
@@ -167,6 +169,11 @@ def put_line(
             merging[WEIGHT, kept], merging[SCALE, kept] = w, half_n * scale
             merging[SCATTER, kept] = max(nodes[SECOND, i] / w - rho * rho, 0.0) / (scale * scale)
             merging[LONG, kept], merging[MOVED, kept] = slope * nodes[SPAN, i], slope * nodes[SHIFT, i]
+            scatter, length = merging[SCATTER, kept], merging[LONG, kept]
+            pick(
+                w, about[0] + loc + shift_m, square + span_m * span_m / 12.0, over, half_n * scale,
+                scatter + length * length / 12.0, merging[MOVED, kept] - 0.5 * scatter, after, picked,
+            )  # fmt: skip
             kept += 1
     if not put_variances(kept, after, about, merging, tables, keys):
         return False
@@ -188,7 +195,7 @@ def put_line(
 def put_parts(  # noqa: C901, PLR0912 - one compiled loop
     n: float, count: int, points: int, shift_m: float, span_m: float, parts: int, of_n: Floats,
     of_parts: Floats, nodes: Floats, weights: Floats, about: Floats, merging: Floats, tables: Floats,
-    keys: Integers,
+    keys: Integers, picked: Floats,
 ) -> bool:  # fmt: skip
     """Add a line's panels part by part, or its nodes where a panel has scales that differ."""
     half_n, after, least = 0.5 * n, of_n[5, 0], about[6]
@@ -228,6 +235,12 @@ def put_parts(  # noqa: C901, PLR0912 - one compiled loop
         # The pieces of an interval of variances are beside its weight, which the mean has whole.
         for i in range(kept):
             merging[WHOLE, i] = merging[WEIGHT, i]
+            scatter, length = merging[SCATTER, i], merging[LONG, i]
+            pick(
+                merging[WEIGHT, i], about[0] + of_parts[LOC, k] + shrunk * shift_m,
+                shrunk * shrunk * span_m * span_m / 12.0, of_parts[OVER, k], merging[SCALE, i],
+                scatter + length * length / 12.0, merging[MOVED, i] - 0.5 * scatter, after, picked,
+            )  # fmt: skip
         if not put_variances(kept, after, about, merging, tables, keys):
             return False
         for i in range(kept):
@@ -243,9 +256,10 @@ def put_parts(  # noqa: C901, PLR0912 - one compiled loop
 @inner
 def put_point(
     w: float, loc: float, length: float, scale: float, over: float, after: float, about: Floats,
-    merging: Floats, tables: Floats, keys: Integers,
+    merging: Floats, tables: Floats, keys: Integers, picked: Floats,
 ) -> bool:  # fmt: skip
     """Add one inverse gamma, and one Student distribution about an interval of means."""
+    pick(w, about[0] + loc, length * length / 12.0, over, scale, 0.0, 0.0, after, picked)
     merging[WEIGHT, 0], merging[SCALE, 0], merging[SCATTER, 0] = w, scale, 0.0
     merging[LONG, 0], merging[MOVED, 0] = 0.0, 0.0
     if not put_variances(1, after, about, merging, tables, keys):

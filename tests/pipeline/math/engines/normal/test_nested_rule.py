@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+from scipy.special import gammaincc, stdtr
 
 from suffice.pipeline.math.distributions.many_cells import MOMENT_NODES
 from suffice.pipeline.math.engines.normal import nested_rule
@@ -21,7 +22,7 @@ from suffice.pipeline.math.engines.normal.moment_weights import (
     MomentsPrior,
     NoisyMoments,
 )
-from suffice.pipeline.math.engines.normal.nested_rule import can_integrate, integrate_nested
+from suffice.pipeline.math.engines.normal.nested_rule import can_integrate, integrate_nested, nodes_of_cells
 from suffice.pipeline.math.priors.record_count import Fixed, NPrior, Reciprocal, Uniform
 from suffice.pipeline.terms.released.noise_distribution import NoisyTotals
 
@@ -112,6 +113,25 @@ def check_against_finer_boxes(noisy: NoisyMoments) -> None:
         asked = nested.quantiles(parameter, QUANTILES)
         expected = fine.quantiles(parameter, QUANTILES)
         assert np.all(np.abs(asked - expected) < 0.03 * (expected[:, 2:] - expected[:, :1]))
+
+
+@pytest.mark.parametrize("name", ["far means", "few records", "public"])
+def test_nodes_that_are_picked_stand_for_all(name: str) -> None:
+    """Quantiles of both marginals; and of both parameters together a share of draws, by boxes."""
+    noisy = PROBLEMS[name]
+    posterior = MomentPosterior(noisy=noisy, nested=True)
+    of_mean, of_variance = (posterior.quantiles(parameter, QUANTILES) for parameter in range(2))
+    mean, variance = posterior.sample(4000, np.random.default_rng(0))
+    for cell, picked in enumerate(nodes_of_cells(noisy)):
+        assert picked is not None
+        assert 4000 < len(picked.weight) < 4200
+        a = picked.log_width[:, None] ** -2.0
+        below = stdtr(picked.degrees[:, None], (of_mean[cell] - picked.loc[:, None]) / picked.width[:, None])
+        assert picked.weight @ below == pytest.approx(QUANTILES, abs=0.01)
+        below = gammaincc(a, a * np.exp(picked.log_ratio[:, None]) / of_variance[cell])
+        assert picked.weight @ below == pytest.approx(QUANTILES, abs=0.01)
+        share = np.mean(mean[:, cell] ** 2 + variance[:, cell] <= 1.0)
+        assert picked.weight @ picked.inside() == pytest.approx(share, abs=4.9 * 0.5 / np.sqrt(4000) + 0.005)
 
 
 @pytest.mark.parametrize("name", QUICK)
