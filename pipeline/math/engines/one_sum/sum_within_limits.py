@@ -22,6 +22,10 @@ By I(a + 1, b) = I(a, b) - T (DLMF 8.17.20) and P(a + 1, z) = P(a, z) - T (DLMF 
 which are differences of no large numbers. On a side without a limit what lies beyond the other is taken from
 the moments that there are without limits, which are those of all pairs.
 
+Merged parts leave out unlikely pairs, which may hold most of a spread. Where less than ``_ENOUGH`` lies
+within, or where between two limits parts lack more than ``_LACKING`` of the moments that all pairs have,
+moments are sums over all pairs.
+
 Where less than ``_LEAST`` lies within, levels of F have too few digits: these cells keep the table of
 ``within_limits``, and so do draws and densities.
 
@@ -50,10 +54,12 @@ if TYPE_CHECKING:
     from suffice.pipeline.math.distributions.gamma import GammaDistribution
     from suffice.pipeline.math.distributions.within_limits import Tabulated
     from suffice.pipeline.math.engines.one_sum.sum_posterior import LatentSumPosterior
-    from suffice.typing import Cells, Floats
+    from suffice.typing import Cells, Floats, Mask
 
 _LEAST = 1e-3
 """Share within limits from which on levels of the whole distribution have digits enough."""
+_ENOUGH, _LACKING = 0.1, 2e-3
+"""Share from which on parts are fine enough for moments, and what these may lack, in units of the sd."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,7 +187,35 @@ def moments_within(plain: LatentSumPosterior, limits: tuple[float, float]) -> tu
         sums = np.stack([np.ones(cells), np.zeros(cells), plain.sds**2]) - sums
     with np.errstate(invalid="ignore", divide="ignore"):  # of cells that keep their table
         away = sums[1] / sums[0]
-        return centre + away, np.sqrt(np.maximum(sums[2] / sums[0] - away**2, 0.0))
+        means, sds = centre + away, np.sqrt(np.maximum(sums[2] / sums[0] - away**2, 0.0))
+    share = sums[0]
+    doubtful = share < _ENOUGH
+    if is_bounded:
+        doubtful |= _lacking(plain, given, centre, (share, sds))
+    # Of tempered cells parts are all that there is.
+    exact = np.flatnonzero(doubtful & (share >= _LEAST) & (plain.levels is None))
+    if exact.size:
+        of_pairs = plain.take(exact).moments_within(limits)
+        means[exact], sds[exact] = cast("tuple[Floats, Floats]", of_pairs)
+    return means, sds
+
+
+def _lacking(
+    plain: LatentSumPosterior,
+    given: BetaDistribution | GammaDistribution,
+    centre: Floats,
+    within: tuple[Floats, Floats],
+) -> Mask:
+    """Cells of which merged parts, that leave out unlikely pairs, lack a part of the moments within limits."""
+    merged, cells, (share, sds) = plain.merged, plain.n_cells, within
+    away, v = given.mean(plain.name) - centre[merged.cell], given.sd(plain.name) ** 2
+    of_parts = [np.bincount(merged.cell, merged.weight * part, cells) for part in (away, v + away**2)]
+    means, all_sds = plain.near
+    of_pairs = means - centre, all_sds**2 + (means - centre) ** 2
+    with np.errstate(invalid="ignore", divide="ignore"):
+        # All that parts lack may lie within.
+        lack = np.abs(np.subtract(of_pairs, of_parts)) / (share * np.stack([sds, sds**2]))
+    return np.asarray(~np.all(lack < _LACKING, axis=0))
 
 
 def moments_below(given: BetaDistribution | GammaDistribution, limit: float, centre: Floats) -> Floats:
