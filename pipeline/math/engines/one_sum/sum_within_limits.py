@@ -206,7 +206,7 @@ def _lacking(
     centre: Floats,
     within: tuple[Floats, Floats],
 ) -> Mask:
-    """Cells of which merged parts, that leave out unlikely pairs, lack a part of the moments within limits."""
+    """Cells of which merged parts, without unlikely pairs, lack a part of the moments within limits."""
     merged, cells, (share, sds) = plain.merged, plain.n_cells, within
     away, v = given.mean(plain.name) - centre[merged.cell], given.sd(plain.name) ** 2
     of_parts = [np.bincount(merged.cell, merged.weight * part, cells) for part in (away, v + away**2)]
