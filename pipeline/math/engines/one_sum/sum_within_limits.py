@@ -41,7 +41,7 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self, cast
+from typing import TYPE_CHECKING, Protocol, Self, cast
 
 import numpy as np
 
@@ -51,9 +51,10 @@ from suffice.pipeline.math.distributions.distribution import widened
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from suffice.pipeline.math.distributions.distribution import Distribution
     from suffice.pipeline.math.distributions.gamma import GammaDistribution
+    from suffice.pipeline.math.distributions.merged import Components
     from suffice.pipeline.math.distributions.within_limits import Tabulated
-    from suffice.pipeline.math.engines.one_sum.sum_posterior import LatentSumPosterior
     from suffice.typing import Cells, Floats, Mask
 
 _LEAST = 1e-3
@@ -62,13 +63,68 @@ _ENOUGH, _LACKING = 0.1, 2e-3
 """Share from which on parts are fine enough for moments, and what these may lack, in units of the sd."""
 
 
+class WholeSum(Protocol):
+    """The distribution without limits: a ``LatentSumPosterior``."""
+
+    @property
+    def name(self) -> str:
+        """The parameter's."""
+
+    @property
+    def n_cells(self) -> int:
+        """The number of cells."""
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """Names of the parameters."""
+
+    @property
+    def update(self) -> Callable[[Floats, Floats], Distribution]:
+        """N and S -> the conjugate distribution."""
+
+    @property
+    def merged(self) -> Components:
+        """Merged pairs of all cells."""
+
+    @property
+    def near(self) -> tuple[Floats, Floats]:
+        """Means and standard deviations, but for far tails."""
+
+    @property
+    def means(self) -> Floats:
+        """Means."""
+
+    @property
+    def sds(self) -> Floats:
+        """Standard deviations."""
+
+    @property
+    def levels(self) -> Floats | None:
+        """Design effects."""
+
+    def mean(self, parameter: str) -> Floats:
+        """Means."""
+
+    def quantiles_at(self, parameter: str, levels: Floats, near: Floats | None = None) -> Floats:
+        """Quantiles at levels of every cell's own."""
+
+    def rough_quantiles_at(self, levels: Floats) -> Floats:
+        """About the quantiles."""
+
+    def moments_within(self, limits: tuple[float, float]) -> tuple[Floats, Floats] | None:
+        """Means and standard deviations within limits, over all pairs."""
+
+    def take(self, cells: Cells) -> Self:
+        """Return the distribution of some cells."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SumWithinLimits:
     """The distribution (1) of cells that limits cut off a part of; made by ``SumWithinLimits.of``.
 
     Attributes
     ----------
-    plain : LatentSumPosterior
+    plain : WholeSum
         Without limits, of the same cells.
     limits : (float, float)
     below : ndarray of shape (n_cells, 2), float64
@@ -83,7 +139,7 @@ class SumWithinLimits:
         Without arguments -> their table.
     """
 
-    plain: LatentSumPosterior
+    plain: WholeSum
     limits: tuple[float, float]
     below: Floats
     moments: Callable[[], tuple[Floats, Floats]]
@@ -94,7 +150,7 @@ class SumWithinLimits:
     @classmethod
     def of(
         cls,
-        plain: LatentSumPosterior,
+        plain: WholeSum,
         limits: tuple[float, float],
         below: Floats,
         tabulate: Callable[[Cells], Tabulated],
@@ -166,7 +222,7 @@ class SumWithinLimits:
         return values
 
 
-def moments_within(plain: LatentSumPosterior, limits: tuple[float, float]) -> tuple[Floats, Floats]:
+def moments_within(plain: WholeSum, limits: tuple[float, float]) -> tuple[Floats, Floats]:
     """Means and standard deviations within limits, each (n_cells,)."""
     merged, cells = plain.merged, plain.n_cells
     given = cast(
@@ -201,7 +257,7 @@ def moments_within(plain: LatentSumPosterior, limits: tuple[float, float]) -> tu
 
 
 def _lacking(
-    plain: LatentSumPosterior,
+    plain: WholeSum,
     given: BetaDistribution | GammaDistribution,
     centre: Floats,
     within: tuple[Floats, Floats],
