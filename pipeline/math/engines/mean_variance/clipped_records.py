@@ -13,7 +13,7 @@ from suffice.pipeline.math.distributions.many_cells import CLIPPED_MOMENTS
 from suffice.pipeline.math.engines.mean_variance.distribution import highest
 
 if TYPE_CHECKING:
-    from suffice.typing import Floats
+    from suffice.typing import Floats, Mask
 
 _NODES = 48
 _FARTHEST = 8.5
@@ -28,8 +28,8 @@ LEAST_SHARE = 0.02
 """What is left at least of the expected mean square deviation, far from the expected mean."""
 TWO_VALUES = -2.0
 """The least that gamma of (3) can be: of records at two values."""
-AT_A_BOUND = 1e12
-"""Kurtosis above which next to all records are at a bound, and gamma is rounding alone."""
+AT_A_BOUND = 1e4
+"""Kurtosis, over N, above which all records are at one bound but for one in a thousand samples."""
 LEAST_SPREAD = 1.0 / 16.0
 """Variance of E given m, over its expectation squared, times N: less where most records are at the bounds."""
 
@@ -122,26 +122,30 @@ class ClippedRecords:
         shape : ndarray of shape (...)
         """
         part = (n - 1.0) / n
-        middle, curved = part * self.variance, self.curved
+        middle, curved = part * self.variance, self.curved(n)
+        skewed = np.where(self._varies(n), self.skewed, 0.0)
         away = mean - self.mean[..., None]
         # (3).
-        expected = away * (part * self.skewed[..., None] + curved[..., None] / 2.0 * away)
+        expected = away * (part * skewed[..., None] + curved[..., None] / 2.0 * away)
         expected += (middle - curved / 2.0 * self.variance / n)[..., None]
         # Records within -1..1 deviate by no more.
         expected = np.minimum(expected, 1.0 - mean**2)
         return np.maximum(expected, LEAST_SHARE * middle[..., None]), self.shape(n)
 
-    @property
-    def curved(self) -> Floats:
-        """Second derivatives of the variance as a function of the mean, the gamma of (3)."""
+    def _varies(self, n: float) -> Mask:
+        """Whether n records are not all at one bound."""
+        return np.asarray(self.kurtosis < AT_A_BOUND * n)
+
+    def curved(self, n: float) -> Floats:
+        """Second derivatives of the variance as a function of the mean, the gamma of (3), for n records."""
         curved = np.maximum(self.kurtosis - 3.0 - self.skewed**2 / self.variance, TWO_VALUES)
-        return np.where(self.kurtosis > AT_A_BOUND, TWO_VALUES, curved)
+        return np.where(self._varies(n), curved, 0.0)
 
     def shape(self, n: float) -> Floats:
         """Shapes of the gammas that deviations of n records follow."""
         # Var E over ((N - 1) kappa_2 / N)^2 is (kappa_4 / kappa_2^2 + 2 N / (N - 1)) / N, less what (3)
         # explains of it by m.
-        curved = self.curved
+        curved = self.curved(n)
         spread = (curved + 2.0 + 2.0 / (n - 1.0)) / n - curved**2 / (2.0 * (n - 1.0) ** 2)
         return np.asarray(1.0 / np.maximum(spread, LEAST_SPREAD / n))
 

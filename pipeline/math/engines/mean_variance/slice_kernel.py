@@ -162,10 +162,11 @@ def _set_all(
         _set_means(mean, blur, centre, sampling, away, width, weighted)
         nearest = int(np.argmin(weighted))
         # E(E | m), (3) of ``slices``.
-        middle, curved = part * variance, TWO_VALUES
-        if kurtosis < AT_A_BOUND:
+        middle = part * variance
+        curve = (middle, 0.0, 0.0)
+        if kurtosis < AT_A_BOUND * n:
             curved = max(kurtosis - 3.0 - skewed * skewed / variance, TWO_VALUES)
-        curve = (middle - curved / 2.0 * sampling, part * skewed, curved / 2.0)
+            curve = (middle - curved / 2.0 * sampling, part * skewed, curved / 2.0)
         at = level[i]
         share = (shape[i] - of_shapes[0, at]) / (of_shapes[0, at + 1] - of_shapes[0, at])
         # First the nearest mean alone: it bounds which others matter.

@@ -24,7 +24,7 @@ variance as a function of the mean, as records are tilted; and the variance of E
 is exact.
 
 Any records have :math:`\gamma \ge -2`, which is that of two values, and within bounds :math:`E \le 1 - m^2`:
-where next to all are at one bound, rounding would say otherwise.
+where next to all are at one bound, rounding would say otherwise. Where all N are there, E is 0.
 
 Error: (2) is exact. (3) rests on the first four moments of t, and is exact where nothing is clipped; E(E |
 m) is exact where every record is at a bound; log likelihoods are off by 0.1 at epsilon 0.5 at most

@@ -22,6 +22,10 @@ By I(a + 1, b) = I(a, b) - T (DLMF 8.17.20) and P(a + 1, z) = P(a, z) - T (DLMF 
 which are differences of no large numbers. On a side without a limit what lies beyond the other is taken from
 the moments that there are without limits, which are those of all pairs.
 
+Merged parts leave out unlikely pairs, which may hold most of a spread. Where less than ``_ENOUGH`` lies
+within, or where between two limits parts lack more than ``_LACKING`` of the moments that all pairs have,
+moments are sums over all pairs.
+
 Where less than ``_LEAST`` lies within, levels of F have too few digits: these cells keep the table of
 ``within_limits``, and so do draws and densities.
 
@@ -37,7 +41,7 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self, cast
+from typing import TYPE_CHECKING, Protocol, Self, cast
 
 import numpy as np
 
@@ -47,13 +51,71 @@ from suffice.pipeline.math.distributions.distribution import widened
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from suffice.pipeline.math.distributions.distribution import Distribution
     from suffice.pipeline.math.distributions.gamma import GammaDistribution
+    from suffice.pipeline.math.distributions.merged import Components
     from suffice.pipeline.math.distributions.within_limits import Tabulated
-    from suffice.pipeline.math.engines.one_sum.sum_posterior import LatentSumPosterior
-    from suffice.typing import Cells, Floats
+    from suffice.typing import Cells, Floats, Mask
 
 _LEAST = 1e-3
 """Share within limits from which on levels of the whole distribution have digits enough."""
+_ENOUGH, _LACKING = 0.1, 2e-3
+"""Share from which on parts are fine enough for moments, and what these may lack, in units of the sd."""
+
+
+class WholeSum(Protocol):
+    """The distribution without limits: a ``LatentSumPosterior``."""
+
+    @property
+    def name(self) -> str:
+        """The parameter's."""
+
+    @property
+    def n_cells(self) -> int:
+        """The number of cells."""
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """Names of the parameters."""
+
+    @property
+    def update(self) -> Callable[[Floats, Floats], Distribution]:
+        """N and S -> the conjugate distribution."""
+
+    @property
+    def merged(self) -> Components:
+        """Merged pairs of all cells."""
+
+    @property
+    def near(self) -> tuple[Floats, Floats]:
+        """Means and standard deviations, but for far tails."""
+
+    @property
+    def means(self) -> Floats:
+        """Means."""
+
+    @property
+    def sds(self) -> Floats:
+        """Standard deviations."""
+
+    @property
+    def levels(self) -> Floats | None:
+        """Design effects."""
+
+    def mean(self, parameter: str) -> Floats:
+        """Means."""
+
+    def quantiles_at(self, parameter: str, levels: Floats, near: Floats | None = None) -> Floats:
+        """Quantiles at levels of every cell's own."""
+
+    def rough_quantiles_at(self, levels: Floats) -> Floats:
+        """About the quantiles."""
+
+    def moments_within(self, limits: tuple[float, float]) -> tuple[Floats, Floats] | None:
+        """Means and standard deviations within limits, over all pairs."""
+
+    def take(self, cells: Cells) -> Self:
+        """Return the distribution of some cells."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +124,7 @@ class SumWithinLimits:
 
     Attributes
     ----------
-    plain : LatentSumPosterior
+    plain : WholeSum
         Without limits, of the same cells.
     limits : (float, float)
     below : ndarray of shape (n_cells, 2), float64
@@ -77,7 +139,7 @@ class SumWithinLimits:
         Without arguments -> their table.
     """
 
-    plain: LatentSumPosterior
+    plain: WholeSum
     limits: tuple[float, float]
     below: Floats
     moments: Callable[[], tuple[Floats, Floats]]
@@ -88,7 +150,7 @@ class SumWithinLimits:
     @classmethod
     def of(
         cls,
-        plain: LatentSumPosterior,
+        plain: WholeSum,
         limits: tuple[float, float],
         below: Floats,
         tabulate: Callable[[Cells], Tabulated],
@@ -160,7 +222,7 @@ class SumWithinLimits:
         return values
 
 
-def moments_within(plain: LatentSumPosterior, limits: tuple[float, float]) -> tuple[Floats, Floats]:
+def moments_within(plain: WholeSum, limits: tuple[float, float]) -> tuple[Floats, Floats]:
     """Means and standard deviations within limits, each (n_cells,)."""
     merged, cells = plain.merged, plain.n_cells
     given = cast(
@@ -181,7 +243,35 @@ def moments_within(plain: LatentSumPosterior, limits: tuple[float, float]) -> tu
         sums = np.stack([np.ones(cells), np.zeros(cells), plain.sds**2]) - sums
     with np.errstate(invalid="ignore", divide="ignore"):  # of cells that keep their table
         away = sums[1] / sums[0]
-        return centre + away, np.sqrt(np.maximum(sums[2] / sums[0] - away**2, 0.0))
+        means, sds = centre + away, np.sqrt(np.maximum(sums[2] / sums[0] - away**2, 0.0))
+    share = sums[0]
+    doubtful = share < _ENOUGH
+    if is_bounded:
+        doubtful |= _lacking(plain, given, centre, (share, sds))
+    # Of tempered cells parts are all that there is.
+    exact = np.flatnonzero(doubtful & (share >= _LEAST) & (plain.levels is None))
+    if exact.size:
+        of_pairs = plain.take(exact).moments_within(limits)
+        means[exact], sds[exact] = cast("tuple[Floats, Floats]", of_pairs)
+    return means, sds
+
+
+def _lacking(
+    plain: WholeSum,
+    given: BetaDistribution | GammaDistribution,
+    centre: Floats,
+    within: tuple[Floats, Floats],
+) -> Mask:
+    """Cells of which merged parts, without unlikely pairs, lack a part of the moments within limits."""
+    merged, cells, (share, sds) = plain.merged, plain.n_cells, within
+    away, v = given.mean(plain.name) - centre[merged.cell], given.sd(plain.name) ** 2
+    of_parts = [np.bincount(merged.cell, merged.weight * part, cells) for part in (away, v + away**2)]
+    means, all_sds = plain.near
+    of_pairs = means - centre, all_sds**2 + (means - centre) ** 2
+    with np.errstate(invalid="ignore", divide="ignore"):
+        # All that parts lack may lie within.
+        lack = np.abs(np.subtract(of_pairs, of_parts)) / (share * np.stack([sds, sds**2]))
+    return np.asarray(~np.all(lack < _LACKING, axis=0))
 
 
 def moments_below(given: BetaDistribution | GammaDistribution, limit: float, centre: Floats) -> Floats:

@@ -73,6 +73,24 @@ def test_cells_of_which_hardly_anything_lies_within_keep_their_table() -> None:
     assert inner.mean("rate")[inner.far] == pytest.approx(table.mean("rate"))
 
 
+def test_moments_have_what_merged_parts_leave_out() -> None:
+    """Next to no records, or none, are unlikely, and nearly all of the spread is theirs."""
+    entry = {"family": "negative_binomial", "successes": "10", "upper": "1000"}
+    plan = statistic_plan(entry, epsilon="0.0218", public_n=False)
+    values = np.array([[812854, 324536], [794259, -10704]], dtype=object)
+    restricted = posterior_of(noisy_statistic(plan, values)).distribution
+    assert isinstance(restricted, WithinLimits)
+    inner = restricted.inner
+    assert isinstance(inner, SumWithinLimits)
+    assert not inner.far.size
+    exact = inner.plain.moments_within(restricted.limits["probability"])
+    assert exact is not None
+    # Dense sums over N and S have .0040764 and .02375.
+    assert exact[1] == pytest.approx([0.0040764, 0.02375], rel=2e-3)
+    assert inner.sd("probability") == pytest.approx(exact[1], rel=1e-3)
+    assert inner.mean("probability") == pytest.approx(exact[0], abs=1e-3 * exact[1][0])
+
+
 @pytest.mark.parametrize("limit", [0.02, 0.3, 0.65, 0.9999])
 @pytest.mark.parametrize(("a", "b"), [(0.3, 0.4), (1.0, 5.0), (40.0, 60.0), (3e6, 2e6)])
 def test_moments_below_a_limit_are_integrals_of_the_density(a: float, b: float, limit: float) -> None:
