@@ -29,12 +29,14 @@ probable as others may have a square that is 10^10 times theirs. Such pairs are 
     w_j \, \theta^p \, \mathrm{Gamma}(\theta; a, b_j) \propto
         w_j b_j^{-p} \, \mathrm{Gamma}(\theta; a + p, b_j) \qquad (3)
 
-    E[(\theta - c)^k] = \frac{\sum W E[\theta^2 \mid N, S] \;
-        \bigl(E[(\theta - c)^k \mid N, S] / E[\theta^2 \mid N, S]\bigr)}{\sum W} \qquad (4)
+    E[(\theta - c)^k] = \frac{\sum W \, (1 - \phi) \, m_k}{\sum W} + \frac{\sum W E[\theta^2 \mid N, S] \;
+        \bigl(\phi \, m_k / E[\theta^2 \mid N, S]\bigr)}{\sum W}, \qquad
+    m_k = E[(\theta - c)^k \mid N, S], \quad \phi = \frac{m_2}{v + m_2} \qquad (4)
 
-By (3), (2) is W under the tilted prior, times the prior's second moment. They are resolved evenly, as pairs
-that hold the mass may be next to nothing beside squares, and only where ``_left_out`` cannot rule out that
-far pairs hold more than e^-16 of a variance.
+By (3), (2) is W under the tilted prior, times the prior's second moment. The first sum of (4) is over the
+pairs that hold the mass: no square in it is above v, so that none that they miss counts. The second is over
+pairs that hold (2): of those that hold the mass it has next to nothing, as :math:`\phi` is small there. It is
+worked out only where ``_left_out`` cannot rule out that far pairs hold more than e^-16 of a variance.
 
 ============ =================== =============================== =============== ============
 symbol       in the code         meaning                         shape           unit
@@ -50,7 +52,8 @@ w_j          ``weights``         their weights                   (n_components,)
 a            ``concentration``   that of all components, above 2 ()              none
 k, w         ``shape, share``    of T: of a row, in the update   ()              none
 theta        by ``update``       the parameter                   (n_nodes,)      parameter
-c            ``centre``          mean of near pairs              (n_cells,)      parameter
+c            ``centre``          about the mean of near pairs    (n_cells,)      parameter
+v            ``late``            400 times about their variance  (n_cells,)      its square
 ============ =================== =============================== =============== ============
 """
 
@@ -90,8 +93,10 @@ def moments_of_all(sums: NoisySums, update: Update, near: NearMoments) -> tuple[
 
 _NEGLIGIBLE = -16.0
 """Log of the share of a variance that may be left out: 1e-7."""
-_DEEP = 40.0
-"""Nats within which pairs are resolved by squares: of these the pairs that hold the mass may be e^-25."""
+_DEEP = 32.0
+"""Nats within which pairs are resolved by squares: that of a mean may be e^10 times a variance."""
+_LATE = 400.0
+"""v of (4) over about the variance of near pairs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,29 +110,34 @@ class NearMoments:
         As in ``LatentPairs``.
     most : ndarray of shape (n_cells,), float64
         The largest N of a cell's pairs.
+    bounded : ndarray of shape (n_cells, 4), float64, or None
+        c, v and the first sums of (4), k = 1 and 2; None where the prior is not spread.
     """
 
     means: Floats
     sds: Floats
     log_evidence: Floats
     most: Floats
+    bounded: Floats | None = None
 
     @classmethod
-    def of(cls, pairs: LatentPairs, moments: tuple[Floats, Floats]) -> Self:
+    def of(cls, pairs: LatentPairs, moments: tuple[Floats, Floats], bounded: Floats | None = None) -> Self:
         """Put moments of pairs beside what else is asked of these."""
         means, sds = moments
         most = np.zeros(len(means))
         np.maximum.at(most, pairs.cell, pairs.n)
-        return cls(means=means, sds=sds, log_evidence=pairs.log_evidence, most=most)
+        return cls(means=means, sds=sds, log_evidence=pairs.log_evidence, most=most, bounded=bounded)
 
     @classmethod
     def joined(cls, parts: Sequence[Self]) -> Self:
         """Those of consecutive cells."""
+        bounded = [part.bounded for part in parts if part.bounded is not None] or None
         return cls(
             means=np.concatenate([part.means for part in parts]),
             sds=np.concatenate([part.sds for part in parts]),
             log_evidence=np.concatenate([part.log_evidence for part in parts]),
             most=np.concatenate([part.most for part in parts]),
+            bounded=None if bounded is None else np.concatenate(bounded),
         )
 
     def take(self, cells: Cells) -> Self:
@@ -138,15 +148,26 @@ class NearMoments:
             sds=self.sds[cells],
             log_evidence=self.log_evidence[cells],
             most=self.most[cells],
+            bounded=None if self.bounded is None else self.bounded[cells],
         )
 
 
 def near_moments(
-    pairs: LatentPairs, update: Update, marginal: SpreadGammaGamma, centre: Floats
-) -> tuple[Floats, Floats]:
-    """Return means and standard deviations of pairs, each (n_cells,), by numbers near the means."""
+    pairs: LatentPairs, update: Update, marginal: SpreadGammaGamma, about: tuple[Floats, Floats]
+) -> NearMoments:
+    """Return moments of pairs, given about what their means and standard deviations are."""
+    centre, late = about[0], _LATE * about[1] ** 2
     first, second = _about(pairs, update, marginal, centre[pairs.cell])
-    return _summed(pairs, centre, pairs.weight * first, pairs.weight * second)
+    kept = pairs.weight / (1.0 + second / late[pairs.cell])
+    # (4), the first sum.
+    bounded = (np.bincount(pairs.cell, kept * part, len(centre)) for part in (first, second))
+    return NearMoments.of(
+        pairs,
+        _summed(
+            centre, *(np.bincount(pairs.cell, pairs.weight * part, len(centre)) for part in (first, second))
+        ),
+        np.stack([centre, late, *bounded], axis=1),
+    )
 
 
 def whole_moments(
@@ -155,33 +176,41 @@ def whole_moments(
     """Return means and standard deviations, each (n_cells,), with far tails where those may matter."""
     means, sds = near.means.copy(), near.sds.copy()
     far = np.flatnonzero(_left_out(sums, update, near) > _NEGLIGIBLE)
-    if far.size:
-        means[far], sds[far] = _far_moments(sums.take(far), update, marginal, near.take(far))
+    if far.size and near.bounded is not None:
+        means[far], sds[far] = _far_moments(
+            sums.take(far), update, marginal, near.bounded[far], near.log_evidence[far]
+        )
     return means, sds
 
 
 def _far_moments(
-    sums: NoisySums, update: Update, marginal: SpreadGammaGamma, near: NearMoments
+    sums: NoisySums, update: Update, marginal: SpreadGammaGamma, bounded: Floats, log_evidence: Floats
 ) -> tuple[Floats, Floats]:
     # Of an inverse gamma the parameter is one over the rate: its square is the rate to the power of -2.
     power = 2 if isinstance(update(np.zeros(1), np.zeros(1)), GammaDistribution) else -2
     tilted = replace(sums, marginal=marginal.tilted(power), from_nothing=True)
-    pairs = resolve(tilted, evenly=True, nats=_DEEP)
-    none = np.zeros(1)
+    pairs = resolve(tilted, nats=_DEEP)
+    cell, none = pairs.cell, np.zeros(1)
     # (2) = tilted W times E[theta^2] under the prior, which is that given no records.
     _, prior = _about(_Pairs(n=none, total=none), update, marginal, none)
-    weight = pairs.weight * (prior * np.exp(pairs.log_evidence - near.log_evidence))[pairs.cell]
-    _, square = _about(pairs, update, marginal, np.zeros(len(pairs.n)))
-    first, second = _about(pairs, update, marginal, near.means[pairs.cell])
-    # (4), for k = 1 and 2.
-    return _summed(pairs, near.means, weight * (first / square), weight * (second / square))
+    centre, late, *near_parts = bounded.T
+    first, second = _about(pairs, update, marginal, centre[cell])
+    # E theta^2 from moments about c, of terms above 0 but for the middle one, which is no larger than those.
+    square = second + centre[cell] * (2.0 * first + centre[cell])
+    # (4), the second sum.
+    weight = pairs.weight * (prior * np.exp(pairs.log_evidence - log_evidence))[cell]
+    weight *= second / (late[cell] + second) / square
+    return _summed(
+        centre,
+        *(
+            near_part + np.bincount(cell, weight * part, len(centre))
+            for near_part, part in zip(near_parts, (first, second), strict=True)
+        ),
+    )
 
 
-def _summed(pairs: LatentPairs, centre: Floats, first: Floats, second: Floats) -> tuple[Floats, Floats]:
-    """Return means and standard deviations from pairs' parts of moments about centres."""
-    cells = len(centre)
-    shift = np.bincount(pairs.cell, first, cells)
-    spread = np.bincount(pairs.cell, second, cells)
+def _summed(centre: Floats, shift: Floats, spread: Floats) -> tuple[Floats, Floats]:
+    """Return means and standard deviations from moments about centres near the means."""
     # Var = E (theta - c)^2 - (E theta - c)^2: both small where c is near the mean, so nothing cancels.
     return centre + shift, np.sqrt(np.maximum(spread - shift**2, 0.0))
 
@@ -196,12 +225,23 @@ def _about(
     pairs: LatentPairs | _Pairs, update: Update, marginal: SpreadGammaGamma, centre: Floats
 ) -> tuple[Floats, Floats]:
     """Return the first two moments about centres given pairs, each (n_pairs,)."""
-    first, second = np.zeros((2, len(pairs.n)))
-    for share, shift in zip(marginal.shares(pairs.total, pairs.n), marginal.shifts, strict=True):
-        parts = moments_about(update(pairs.n, pairs.total + shift), centre)
-        first += share * parts[0]
-        second += share * parts[1]
-    return first, second
+    moments = np.zeros((2, len(pairs.n)))
+    centre = np.broadcast_to(centre, len(pairs.n))
+    # As many at a time as the processor's cache holds.
+    for start in range(0, len(pairs.n), _AT_A_TIME):
+        part = slice(start, start + _AT_A_TIME)
+        n, total, (first, second) = pairs.n[part], pairs.total[part], moments[:, part]
+        given = update(n, total)
+        (name,) = given.parameters
+        # Components have the same concentration, which alone decides the variance over the mean's square.
+        relative = (given.sd(name) / given.mean(name)) ** 2
+        for share, shift in zip(marginal.shares(total, n), marginal.shifts, strict=True):
+            mean = update(n, total + shift).mean(name)
+            away = mean - centre[part]
+            # Var + (E - c)^2, weighed.
+            first += share * away
+            second += share * (away * away + relative * mean * mean)
+    return moments[0], moments[1]
 
 
 def _left_out(sums: NoisySums, update: Update, near: NearMoments) -> Floats:
@@ -335,6 +375,8 @@ class SpreadGammaGamma:
         return log_terms
 
 
+_AT_A_TIME = 1 << 13
+"""Pairs that are split among components at a time."""
 BATCH = 256
 """Cells resolved at a time: their numbers fit into a processor's cache."""
 MOMENT_NATS = 22.0

@@ -315,8 +315,9 @@ def _of_blocks(sums: NoisySums, update: Update) -> tuple[NearMoments, Components
         nodes = _split(pairs, of_batch, update)
         moments = _moments(nodes, update(nodes.n, nodes.total), len(batch))
         if isinstance(of_batch.marginal, SpreadGammaGamma):  # whose nodes are merged pairs
-            moments = near_moments(pairs, update, of_batch.marginal, moments[0])
-        near.append(NearMoments.of(pairs, moments))
+            near.append(near_moments(pairs, update, of_batch.marginal, moments))
+        else:
+            near.append(NearMoments.of(pairs, moments))
         merged.append(_merged(nodes, of_batch, update))
     return NearMoments.joined(near), Components.joined(merged, [len(batch) for batch in batches(sums)])
 
