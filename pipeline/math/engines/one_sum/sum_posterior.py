@@ -33,16 +33,14 @@ from suffice.pipeline.math.distributions.many_cells import BLOCKS, PAIRS
 from suffice.pipeline.math.distributions.merged import FINE, Components, rough_quantiles
 from suffice.pipeline.math.engines.one_sum.compiled_blocks import can_compile, resolve_blocks
 from suffice.pipeline.math.engines.one_sum.nested_pairs import can_resolve, resolve_nested
-from suffice.pipeline.math.engines.one_sum.nodes import (
-    LatentPairs,
+from suffice.pipeline.math.engines.one_sum.nodes import LatentPairs, batches, resolve
+from suffice.pipeline.math.engines.one_sum.noisy_sum import GammaGamma
+from suffice.pipeline.math.engines.one_sum.spread_sums import (
     NearMoments,
     SpreadGammaGamma,
-    batches,
     moments_of_all,
     near_moments,
-    resolve,
 )
-from suffice.pipeline.math.engines.one_sum.noisy_sum import GammaGamma
 from suffice.pipeline.math.engines.one_sum.sum_within_limits import SumWithinLimits
 from suffice.pipeline.math.engines.one_sum.tiles import tiles_of
 
