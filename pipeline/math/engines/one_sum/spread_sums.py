@@ -201,22 +201,13 @@ def _about(
     pairs: LatentPairs | _Pairs, update: Update, marginal: SpreadGammaGamma, centre: Floats
 ) -> tuple[Floats, Floats]:
     """Return the first two moments about centres given pairs, each (n_pairs,)."""
-    moments = np.zeros((2, len(pairs.n)))
+    moments = np.empty((2, len(pairs.n)))
     centre = np.broadcast_to(centre, len(pairs.n))
     # As many at a time as the processor's cache holds.
     for start in range(0, len(pairs.n), _AT_A_TIME):
         part = slice(start, start + _AT_A_TIME)
-        n, total, (first, second) = pairs.n[part], pairs.total[part], moments[:, part]
-        given = update(n, total)
-        (name,) = given.parameters
-        # Components have the same concentration, which alone decides the variance over the mean's square.
-        relative = (given.sd(name) / given.mean(name)) ** 2
-        for share, shift in zip(marginal.shares(total, n), marginal.shifts, strict=True):
-            mean = update(n, total + shift).mean(name)
-            away = mean - centre[part]
-            # Var + (E - c)^2, weighed.
-            first += share * away
-            second += share * (away * away + relative * mean * mean)
+        n, total = pairs.n[part], pairs.total[part]
+        moments[:, part] = marginal.moments(total, n, update(n, total), centre[part])
     return moments[0], moments[1]
 
 
@@ -265,6 +256,15 @@ class SpreadGammaGamma:
     def log_prob(self, total: Floats, n: Floats) -> Floats:
         """Log density."""
         shape, part = self.shape * n, self.share * total
+        log_density: Floats = (
+            (log_rising_ratio(self.concentration, shape) + np.log(shape))
+            + self._log_mixed(part, shape)
+            - (self.concentration * np.log(part) + np.log(total))
+        )
+        return log_density
+
+    def _log_mixed(self, part: Floats, shape: Floats) -> Floats:
+        """Log of the sum over components of w b^a (1 + b / (w S))^-(k N + a)."""
         power = -(self.concentration + shape)
         # The rate under which the sum is likeliest, between the components', bounds all their terms.
         # b^a (w S)^(kN - 1) / (b + w S)^(kN + a) is largest at b = a w S / (kN): no term is above this one.
@@ -280,12 +280,7 @@ class SpreadGammaGamma:
             np.exp(term, out=term)
             term *= weight * rate**self.concentration
             mixed += term
-        log_density: Floats = (
-            (log_rising_ratio(self.concentration, shape) + np.log(shape))
-            + (top + np.log(mixed))
-            - (self.concentration * np.log(part) + np.log(total))
-        )
-        return log_density
+        return np.asarray(top + np.log(mixed))
 
     def tilted(self, power: int) -> Self:
         r"""Return the same under the prior times a power of the rate, over its integral.
@@ -328,6 +323,24 @@ class SpreadGammaGamma:
         terms *= np.array(self.weights)[:, None]
         terms /= np.sum(terms, axis=0)
         return terms
+
+    def moments(self, total: Floats, n: Floats, given: Distribution, centre: Floats) -> Floats:
+        """Moments about centres given pairs, (2, n_pairs); `given` is what the first component leads to."""
+        (name,) = given.parameters
+        mean = given.mean(name)
+        # Components have the same concentration, which alone decides the variance over the mean's square.
+        relative = (given.sd(name) / mean) ** 2
+        is_inverse, part = not isinstance(given, GammaDistribution), self.share * total
+        moments = np.zeros((2, len(n)))
+        for share, rate in zip(self.shares(total, n), self.rates, strict=True):
+            # A rate's mean is a number over b_j + w S, that of one over the rate is a multiple of it.
+            ratio = (rate + part) / (self.rates[0] + part)
+            of_component = mean * ratio if is_inverse else mean / ratio
+            away = of_component - centre
+            # Var + (E - c)^2, weighed.
+            moments[0] += share * away
+            moments[1] += share * (away * away + relative * of_component * of_component)
+        return moments
 
     def shifted(self, total: Floats, n: Floats, rng: np.random.Generator) -> Floats:
         """Shift sums as a component of every pair that is drawn by its share does, (n_pairs,)."""
