@@ -27,7 +27,7 @@ import numpy as np
 from suffice.pipeline.math.distributions.compiled_mixtures import compiled_quantiles
 from suffice.pipeline.math.distributions.dirichlet import BetaDistribution
 from suffice.pipeline.math.distributions.distribution import widened
-from suffice.pipeline.math.distributions.gamma import GammaDistribution
+from suffice.pipeline.math.distributions.gamma import GammaDistribution, InverseGammaDistribution
 from suffice.pipeline.math.distributions.intervals import moments_between
 from suffice.pipeline.math.distributions.many_cells import BLOCKS, PAIRS
 from suffice.pipeline.math.distributions.merged import FINE, Components, rough_quantiles
@@ -41,7 +41,7 @@ from suffice.pipeline.math.engines.one_sum.spread_sums import (
     moments_of_all,
     near_moments,
 )
-from suffice.pipeline.math.engines.one_sum.sum_within_limits import SumWithinLimits
+from suffice.pipeline.math.engines.one_sum.sum_within_limits import SumWithinLimits, moments_within
 from suffice.pipeline.math.engines.one_sum.tiles import tiles_of
 
 if TYPE_CHECKING:
@@ -149,9 +149,23 @@ class LatentSumPosterior:
         self, limits: tuple[float, float], below: Floats, tabulate: Callable[[Cells], Tabulated]
     ) -> Distribution:
         """Return the distribution within limits, where its distribution function is `below` (n_cells, 2)."""
-        if not isinstance(self._conjugate(np.zeros(1), np.zeros(1)), BetaDistribution | GammaDistribution):
+        given = self._conjugate(np.zeros(1), np.zeros(1))
+        if isinstance(given, BetaDistribution | GammaDistribution):
+            return SumWithinLimits.of(self, limits, below, tabulate, lambda: moments_within(self, limits))
+        if not isinstance(given, InverseGammaDistribution) or self.levels is not None:
             return tabulate(np.arange(self.n_cells))
-        return SumWithinLimits.of(self, limits, below, tabulate)
+
+        def moments() -> tuple[Floats, Floats]:
+            # Widened parts would have other means, or none at all: moments are those of pairs. Where a pair's
+            # are infinite without limits, they are those of the table.
+            means, sds = self._moments_of_pairs(limits)
+            unknown = np.flatnonzero(~(np.isfinite(means) & np.isfinite(sds)))
+            if unknown.size:
+                table = tabulate(unknown)
+                means[unknown], sds[unknown] = table.mean(self.name), table.sd(self.name)
+            return means, sds
+
+        return SumWithinLimits.of(self, limits, below, tabulate, moments)
 
     def moments_within(self, limits: tuple[float, float]) -> tuple[Floats, Floats] | None:
         """Means and standard deviations given that the parameter is within limits; None of tempered cells.
@@ -160,8 +174,9 @@ class LatentSumPosterior:
         moment: what lies beyond the other limit is taken from the moments that there are without limits.
         NaN where next to nothing is within.
         """
-        if self.levels is not None:
-            return None
+        return self._moments_of_pairs(limits) if self.levels is None else None
+
+    def _moments_of_pairs(self, limits: tuple[float, float]) -> tuple[Floats, Floats]:
         is_bounded = bool(np.isfinite(limits).all())
         low, high = limits
         side = limits if is_bounded else ((-np.inf, low) if np.isfinite(low) else (high, np.inf))
