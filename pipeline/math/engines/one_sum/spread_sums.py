@@ -133,17 +133,12 @@ def near_moments(
 ) -> NearMoments:
     """Return moments of pairs, given about what their means and standard deviations are."""
     centre, late = about[0], _LATE * about[1] ** 2
-    first, second = _about(pairs, update, marginal, centre[pairs.cell])
-    kept = pairs.weight / (1.0 + second / late[pairs.cell])
+    parts = _about(pairs, update, marginal, centre[pairs.cell])
+    kept = pairs.weight / (1.0 + parts[1] / late[pairs.cell])
     # (4), the first sum.
-    bounded = (np.bincount(pairs.cell, kept * part, len(centre)) for part in (first, second))
-    return NearMoments.of(
-        pairs,
-        _summed(
-            centre, *(np.bincount(pairs.cell, pairs.weight * part, len(centre)) for part in (first, second))
-        ),
-        np.stack([centre, late, *bounded], axis=1),
-    )
+    bounded = _by_cell(pairs, kept, parts, len(centre))
+    whole = _by_cell(pairs, pairs.weight, parts, len(centre))
+    return NearMoments.of(pairs, _summed(centre, *whole), np.stack([centre, late, *bounded], axis=1))
 
 
 def whole_moments(
@@ -176,13 +171,13 @@ def _far_moments(
     # (4), the second sum.
     weight = pairs.weight * (prior * np.exp(pairs.log_evidence - log_evidence))[cell]
     weight *= second / (late[cell] + second) / square
-    return _summed(
-        centre,
-        *(
-            near_part + np.bincount(cell, weight * part, len(centre))
-            for near_part, part in zip(near_parts, (first, second), strict=True)
-        ),
-    )
+    far_parts = _by_cell(pairs, weight, (first, second), len(centre))
+    return _summed(centre, near_parts[0] + far_parts[0], near_parts[1] + far_parts[1])
+
+
+def _by_cell(pairs: LatentPairs, weight: Floats, parts: tuple[Floats, Floats], cells: int) -> list[Floats]:
+    """Add up parts of moments, weighed, (n_cells,) each."""
+    return [np.bincount(pairs.cell, weight * part, cells).astype(np.float64, copy=False) for part in parts]
 
 
 def _summed(centre: Floats, shift: Floats, spread: Floats) -> tuple[Floats, Floats]:
