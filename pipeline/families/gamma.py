@@ -191,8 +191,8 @@ def _reach(shape: float, parameters: Constants) -> int:
 
 def _marginal(prior: gamma.Gamma | gamma.InverseGamma | SpreadScale, shape: float, share: float) -> Marginal:
     """Return the distribution of a sum of which w times is Gamma(k N, r), r or 1 / r having this prior."""
-    from suffice.pipeline.math.engines.one_sum.nodes import SpreadGammaGamma
     from suffice.pipeline.math.engines.one_sum.noisy_sum import GammaGamma
+    from suffice.pipeline.math.engines.one_sum.spread_sums import SpreadGammaGamma
 
     if not isinstance(prior, gamma.Gamma | gamma.InverseGamma):
         return SpreadGammaGamma(

@@ -39,7 +39,7 @@ from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.distributions.gamma import InverseGamma
 from suffice.pipeline.math.distributions.within_limits import unrestricted
 from suffice.pipeline.math.engines.one_sum.known_parameter import given_parameter
-from suffice.pipeline.math.engines.one_sum.nodes import SpreadGammaGamma
+from suffice.pipeline.math.engines.one_sum.spread_sums import SpreadGammaGamma
 from suffice.pipeline.math.engines.one_sum.sum_posterior import LatentSumPosterior
 from suffice.pipeline.math.engines.one_sum.tiles import tiles_of
 from suffice.pipeline.math.parameters.arguments import ends_of

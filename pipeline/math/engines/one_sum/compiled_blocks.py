@@ -25,8 +25,9 @@ from suffice.pipeline.math.distributions.distribution import widened
 from suffice.pipeline.math.distributions.many_cells import BLOCKS, is_compiled, on_threads
 from suffice.pipeline.math.distributions.merged import Components
 from suffice.pipeline.math.engines.one_sum.nested_pairs import NestedPairs
-from suffice.pipeline.math.engines.one_sum.nodes import MOMENT_NATS, NearMoments, edges_of_n
+from suffice.pipeline.math.engines.one_sum.nodes import MOMENT_NATS, edges_of_n
 from suffice.pipeline.math.engines.one_sum.noisy_sum import BetaNegativeBinomial, GammaGamma, GammaPoisson
+from suffice.pipeline.math.engines.one_sum.spread_sums import NearMoments
 from suffice.pipeline.math.priors.record_count import Reciprocal, Uniform
 
 if TYPE_CHECKING:

@@ -26,8 +26,8 @@ import numpy as np
 from suffice.pipeline.math.distributions.compiled_mixtures import linear_update
 from suffice.pipeline.math.distributions.many_cells import PAIRS, is_compiled, on_threads
 from suffice.pipeline.math.distributions.merged import Components
-from suffice.pipeline.math.engines.one_sum.nodes import NearMoments
 from suffice.pipeline.math.engines.one_sum.noisy_sum import BetaBinomial
+from suffice.pipeline.math.engines.one_sum.spread_sums import NearMoments
 from suffice.pipeline.math.priors.record_count import Fixed, Reciprocal
 
 if TYPE_CHECKING:

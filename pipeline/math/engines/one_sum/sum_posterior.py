@@ -27,23 +27,21 @@ import numpy as np
 from suffice.pipeline.math.distributions.compiled_mixtures import compiled_quantiles
 from suffice.pipeline.math.distributions.dirichlet import BetaDistribution
 from suffice.pipeline.math.distributions.distribution import widened
-from suffice.pipeline.math.distributions.gamma import GammaDistribution
+from suffice.pipeline.math.distributions.gamma import GammaDistribution, InverseGammaDistribution
 from suffice.pipeline.math.distributions.intervals import moments_between
 from suffice.pipeline.math.distributions.many_cells import BLOCKS, PAIRS
 from suffice.pipeline.math.distributions.merged import FINE, Components, rough_quantiles
 from suffice.pipeline.math.engines.one_sum.compiled_blocks import can_compile, resolve_blocks
 from suffice.pipeline.math.engines.one_sum.nested_pairs import can_resolve, resolve_nested
-from suffice.pipeline.math.engines.one_sum.nodes import (
-    LatentPairs,
+from suffice.pipeline.math.engines.one_sum.nodes import LatentPairs, batches, resolve
+from suffice.pipeline.math.engines.one_sum.noisy_sum import GammaGamma
+from suffice.pipeline.math.engines.one_sum.spread_sums import (
     NearMoments,
     SpreadGammaGamma,
-    batches,
     moments_of_all,
     near_moments,
-    resolve,
 )
-from suffice.pipeline.math.engines.one_sum.noisy_sum import GammaGamma
-from suffice.pipeline.math.engines.one_sum.sum_within_limits import SumWithinLimits
+from suffice.pipeline.math.engines.one_sum.sum_within_limits import SumWithinLimits, moments_within
 from suffice.pipeline.math.engines.one_sum.tiles import tiles_of
 
 if TYPE_CHECKING:
@@ -151,9 +149,23 @@ class LatentSumPosterior:
         self, limits: tuple[float, float], below: Floats, tabulate: Callable[[Cells], Tabulated]
     ) -> Distribution:
         """Return the distribution within limits, where its distribution function is `below` (n_cells, 2)."""
-        if not isinstance(self._conjugate(np.zeros(1), np.zeros(1)), BetaDistribution | GammaDistribution):
+        given = self._conjugate(np.zeros(1), np.zeros(1))
+        if isinstance(given, BetaDistribution | GammaDistribution):
+            return SumWithinLimits.of(self, limits, below, tabulate, lambda: moments_within(self, limits))
+        if not isinstance(given, InverseGammaDistribution) or self.levels is not None:
             return tabulate(np.arange(self.n_cells))
-        return SumWithinLimits.of(self, limits, below, tabulate)
+
+        def moments() -> tuple[Floats, Floats]:
+            # Widened parts would have other means, or none at all: moments are those of pairs. Where a pair's
+            # are infinite without limits, they are those of the table.
+            means, sds = self._moments_of_pairs(limits)
+            unknown = np.flatnonzero(~(np.isfinite(means) & np.isfinite(sds)))
+            if unknown.size:
+                table = tabulate(unknown)
+                means[unknown], sds[unknown] = table.mean(self.name), table.sd(self.name)
+            return means, sds
+
+        return SumWithinLimits.of(self, limits, below, tabulate, moments)
 
     def moments_within(self, limits: tuple[float, float]) -> tuple[Floats, Floats] | None:
         """Means and standard deviations given that the parameter is within limits; None of tempered cells.
@@ -162,8 +174,9 @@ class LatentSumPosterior:
         moment: what lies beyond the other limit is taken from the moments that there are without limits.
         NaN where next to nothing is within.
         """
-        if self.levels is not None:
-            return None
+        return self._moments_of_pairs(limits) if self.levels is None else None
+
+    def _moments_of_pairs(self, limits: tuple[float, float]) -> tuple[Floats, Floats]:
         is_bounded = bool(np.isfinite(limits).all())
         low, high = limits
         side = limits if is_bounded else ((-np.inf, low) if np.isfinite(low) else (high, np.inf))
@@ -315,8 +328,9 @@ def _of_blocks(sums: NoisySums, update: Update) -> tuple[NearMoments, Components
         nodes = _split(pairs, of_batch, update)
         moments = _moments(nodes, update(nodes.n, nodes.total), len(batch))
         if isinstance(of_batch.marginal, SpreadGammaGamma):  # whose nodes are merged pairs
-            moments = near_moments(pairs, update, of_batch.marginal, moments[0])
-        near.append(NearMoments.of(pairs, moments))
+            near.append(near_moments(pairs, update, of_batch.marginal, moments))
+        else:
+            near.append(NearMoments.of(pairs, moments))
         merged.append(_merged(nodes, of_batch, update))
     return NearMoments.joined(near), Components.joined(merged, [len(batch) for batch in batches(sums)])
 

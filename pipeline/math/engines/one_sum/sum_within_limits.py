@@ -1,6 +1,6 @@
-r"""A probability or a rate behind a noisy sum, given that it lies where that of bounded records can.
+r"""A probability, a rate or a scale behind a noisy sum, given that it lies where that of bounded records can.
 
-Model: the mixture of betas or gammas of ``sum_posterior``, merged, restricted to limits l..u:
+Model: the mixture of betas, gammas or inverse gammas of ``sum_posterior``, merged, restricted to limits l..u:
 
 .. math:: F_A(x) = \frac{F(x) - F(l)}{F(u) - F(l)} \qquad (1)
 
@@ -25,6 +25,8 @@ the moments that there are without limits, which are those of all pairs.
 Merged parts leave out unlikely pairs, which may hold most of a spread. Where less than ``_ENOUGH`` lies
 within, or where between two limits parts lack more than ``_LACKING`` of the moments that all pairs have,
 moments are sums over all pairs.
+
+Of inverse gammas moments are sums over all pairs: parts that are widened have other means, or none.
 
 Where less than ``_LEAST`` lies within, levels of F have too few digits: these cells keep the table of
 ``within_limits``, and so do draws and densities.
@@ -154,14 +156,15 @@ class SumWithinLimits:
         limits: tuple[float, float],
         below: Floats,
         tabulate: Callable[[Cells], Tabulated],
+        moments: Callable[[], tuple[Floats, Floats]],
     ) -> Self:
-        """Restrict cells; ``tabulate`` gives the table of some, ascending."""
+        """Restrict cells; ``tabulate`` gives the table of some, ascending, `moments` those of all."""
         cells, far = np.arange(len(below)), np.flatnonzero(below[:, 1] - below[:, 0] < _LEAST)
         return cls(
             plain=plain,
             limits=limits,
             below=below,
-            moments=functools.cache(lambda: moments_within(plain, limits)),
+            moments=functools.cache(moments),
             table=functools.cache(lambda: tabulate(cells)),
             far=far,
             far_table=functools.cache(lambda: tabulate(far)),

@@ -10,7 +10,8 @@ import pytest
 from suffice.pipeline.ask.inference.chosen_priors import n_prior_for, prior_for
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.distributions.distribution import coordinate_of
-from suffice.pipeline.math.engines.one_sum.nodes import SpreadGammaGamma, resolve
+from suffice.pipeline.math.engines.one_sum.nodes import resolve
+from suffice.pipeline.math.engines.one_sum.spread_sums import SpreadGammaGamma
 from support.noisy import noisy_statistic, statistic_plan
 
 if TYPE_CHECKING:

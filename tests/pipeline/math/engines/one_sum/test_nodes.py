@@ -525,3 +525,32 @@ def test_moments_of_a_spread_prior_equal_those_of_its_components(family: str, sh
     sd = np.sqrt(np.sum(probability * (sds**2 + (means - mean) ** 2), axis=0))
     assert np.all(np.abs(found.means - mean) < 1e-5 * sd)
     assert found.sds == pytest.approx(sd, rel=1e-5)
+
+
+@pytest.mark.slow
+def test_cells_of_all_sizes_have_moments_of_a_spread_prior() -> None:
+    """Behind much noise most of a rate's mean is near, and its variance both near and far."""
+    plan = statistic_plan({"family": "exponential", "upper": "60"}, epsilon="0.1", public_n=False)
+    unit = plan.partition_total or 1
+    n = np.rint(np.geomspace(1, 20_000, 40))
+    rng = np.random.default_rng(3)
+    noise = rng.laplace(scale=20.0, size=(40, 2))
+    sums = np.stack([n / 6.0, n * 5.0 / 6.0], axis=1) + noise
+    statistic = noisy_statistic(plan, np.rint(unit * sums).astype(np.int64))
+    spread = SpreadGamma(60.0)
+    whole = unrestricted_posterior(statistic, prior=spread, clipping="ignored").distribution
+    parts = [
+        unrestricted_posterior(statistic, prior=part, clipping="ignored").distribution
+        for part in spread.components
+    ]
+    assert isinstance(whole, LatentSumPosterior)
+    evidence = np.stack([part.log_evidence for part in parts]) + np.log(spread.weights)[:, None]  # type: ignore[attr-defined]
+    probability = np.exp(evidence - np.logaddexp.reduce(evidence))
+    means = np.stack([part.mean("rate") for part in parts])
+    sds = np.stack([part.sd("rate") for part in parts])
+    mean = np.sum(probability * means, axis=0)
+    sd = np.sqrt(np.sum(probability * (sds**2 + (means - mean) ** 2), axis=0))
+    assert np.max(np.abs(whole.means - mean) / sd) < 1e-4
+    assert np.max(np.abs(whole.sds / sd - 1.0)) < 1e-4
+    # The control: near pairs alone are farther off.
+    assert np.max(np.abs(whole.near[1] / sd - 1.0)) > 1e-3

@@ -17,18 +17,22 @@ VALUES = {
     "poisson": [[50, 20], [300, -10], [-20, 45], [5, -3], [90, 2]],
     "geometric": [[40, 160], [-10, 30], [3, 90], [60, 5], [-5, 300]],
     "negative_binomial": [[60, 200], [-10, 40], [3, 90], [60, 5], [-5, 300]],
+    "laplace": [[50, 20], [300, -10], [-20, 45], [5, -3], [90, 2]],
 }
 ENTRIES = {
     "poisson": {"upper": "6"},
     "geometric": {"upper": "8"},
     "negative_binomial": {"successes": "2", "upper": "8"},
+    "laplace": {"location": "0", "half_range": "8"},
 }
 
 
 def inner_of(family: str, epsilon: str) -> tuple[WithinLimits, SumWithinLimits]:
     """Posteriors of a few noisy cells under the default prior, and those that limits cut."""
     plan = statistic_plan({"family": family, **ENTRIES[family]}, epsilon=epsilon, public_n=False)
-    restricted = posterior_of(noisy_statistic(plan, np.array(VALUES[family], dtype=object))).distribution
+    unit = (plan.partition_total or 1) if family == "laplace" else 1
+    values = unit * np.array(VALUES[family], dtype=object)
+    restricted = posterior_of(noisy_statistic(plan, values), clipping="ignored").distribution
     assert isinstance(restricted, WithinLimits)
     assert isinstance(restricted.inner, SumWithinLimits)
     return restricted, restricted.inner
@@ -89,6 +93,22 @@ def test_moments_have_what_merged_parts_leave_out() -> None:
     assert exact[1] == pytest.approx([0.0040764, 0.02375], rel=2e-3)
     assert inner.sd("probability") == pytest.approx(exact[1], rel=1e-3)
     assert inner.mean("probability") == pytest.approx(exact[0], abs=1e-3 * exact[1][0])
+
+
+def test_scales_whose_moments_are_infinite_without_limits_have_those_of_the_table() -> None:
+    plan = statistic_plan({"family": "laplace", **ENTRIES["laplace"]}, epsilon="0.1", public_n=False)
+    values = (plan.partition_total or 1) * np.array([[3, 5], [80, 40]], dtype=object)
+    restricted = posterior_of(
+        noisy_statistic(plan, values), prior="InverseGamma(1.5, 4)", clipping="ignored"
+    ).distribution
+    assert isinstance(restricted, WithinLimits)
+    inner = restricted.inner
+    assert isinstance(inner, SumWithinLimits)
+    assert not np.isfinite(inner.plain.sd("scale")).any()
+    table = inner.table()
+    assert np.isfinite(inner.sd("scale")).all()
+    assert inner.mean("scale") == pytest.approx(table.mean("scale"))
+    assert inner.sd("scale") == pytest.approx(table.sd("scale"))
 
 
 @pytest.mark.parametrize("limit", [0.02, 0.3, 0.65, 0.9999])
