@@ -29,7 +29,6 @@ from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Protocol, Self, runtime_checkable
 
 import numpy as np
-from scipy.special import gammaln, ndtr
 
 from suffice.pipeline.math.distributions.gamma import gamma_cdf
 from suffice.pipeline.math.distributions.normal import log_student
@@ -86,6 +85,8 @@ class JointComponents:
 
     def slices(self, log_variance: Floats) -> Floats:
         """P(|mu| <= sqrt(1 - sigma^2)) given variances, in the order of the components."""
+        from scipy.special import ndtr
+
         reach = np.sqrt(np.maximum(-np.expm1(log_variance), 0.0))
         # mu given sigma^2 is normal, of variance sigma^2 / kappa.
         spread = np.maximum(self.width * np.exp((log_variance - self.log_ratio) / 2.0), _NEXT_TO_NONE)
@@ -119,6 +120,8 @@ class JointComponents:
         """Log densities of the mean, or of the variance's logarithm, in the order of the components."""
         if not is_variance:
             return log_student(self.degrees, self.loc, self.width, at)
+        from scipy.special import gammaln
+
         a, away = self.log_width**-2, at - self.log_ratio
         # Stirling's series where a is large: a (log a - 1) - log Gamma(a) cancels there.
         constant = np.where(a > _MANY, np.log(a / (2.0 * np.pi)) / 2.0, a * (np.log(a) - 1.0) - gammaln(a))
