@@ -235,10 +235,6 @@ def test_a_release_with_listed_domains_needs_no_pandas(directory: Path) -> None:
     assert ("numba" in loaded) == (how_compiled() == NUMBA)
     of = "suffice.pipeline.rows.sources."
     assert {name.removeprefix(of) for name in modules if name.startswith(of)}.isdisjoint(OTHER_SOURCES)
-    assert not modules & {
-        "suffice.pipeline.math.priors.mixtures",  # samples alone have priors
-        "suffice.pipeline.rows.mechanism.cone.sampler",
-    }
 
 
 @pytest.mark.slow

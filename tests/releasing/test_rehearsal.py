@@ -105,9 +105,9 @@ def test_no_row_is_read(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -
     read: list[str] = []
     honest = sources.read
 
-    def noting(split: Split, columns: Sequence[str], block_rows: int) -> Iterator[Any]:
+    def noting(split: Split, columns: Sequence[str], block_rows: int, pages: Any = None) -> Iterator[Any]:
         read.append(split.kind)
-        return honest(split, columns, block_rows)
+        return honest(split, columns, block_rows, pages)
 
     monkeypatch.setattr(sources, "read", noting)
     assert rehearse(workspace).ok

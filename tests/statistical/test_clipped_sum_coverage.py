@@ -30,7 +30,7 @@ CASES: dict[str, tuple[dict[str, str], float]] = {
     "pareto": ({"minimum": "1", "upper": "100"}, 0.349485),
     "laplace": ({"location": "0", "half_range": "10"}, 6.213349),
     "normal_known_mean": ({"mean": "0", "half_range": "10"}, 60.886987),
-    "poisson": ({"upper": "10"}, 7.7),
+    "poisson": ({"upper": "10"}, 8.15),
     "geometric": ({"upper": "10"}, 0.136120),
     "negative_binomial": ({"successes": "3", "upper": "10"}, 0.29),
 }

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from suffice.pipeline.rows.chunk.exact_sums import wipe
+from suffice.pipeline.rows.mechanism.cone.sampler import ConeSampler, cone_noise
 from suffice.pipeline.rows.mechanism.noise import CHUNK, Sampler, discrete_laplace
 from suffice.pipeline.rows.mechanism.sampling import CellSampler
 from suffice.pipeline.rows.sources.contract import name_alone, refuse
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from suffice.pipeline.rows.mechanism.cone.sampler import ConeSampler
     from suffice.pipeline.spec.plan import Plan
     from suffice.pipeline.spec.spec import Spec
     from suffice.pipeline.terms.declaration.fields import StatisticSpec
@@ -151,7 +151,7 @@ class HeldNoise:
         for cells in blocks_of_cells(n_cells, statistic.n_values):
             size = cells.stop - cells.start
             values: NDArray[Any] = np.zeros(size * statistic.n_values, np.int64)
-            if statistic.cone is not None:  # those of a cell are drawn together
+            if isinstance(sampler, ConeSampler):  # those of a cell are drawn together
                 kind = np.int64 if statistic.value_type == INT64 else object
                 values = np.zeros((size, statistic.n_values), kind)
             yield Noise(cells=cells, values=values, draws=sampler.start(values, self.threads))
@@ -198,8 +198,6 @@ def _sampler(
     if bits is None or (noise.columns, noise.steps) != (len(columns), 1 << bits):
         message = "cone noise is of other columns, or of another lattice, than the statistic"
         raise ValueError(message)
-    from suffice.pipeline.rows.mechanism.cone.sampler import cone_noise  # of few statistics
-
     return cone_noise(rate=noise.rate, columns=noise.columns, linear=noise.linear, steps=noise.steps)
 
 

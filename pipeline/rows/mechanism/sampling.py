@@ -21,6 +21,7 @@ import opendp.metrics
 import opendp.mod
 
 from suffice.pipeline.families import FAMILIES
+from suffice.pipeline.math.priors.mixtures import log_prior_on_points
 from suffice.pipeline.rows.chunk.exact_sums import wipe
 from suffice.pipeline.spec.compiled_statistics import scores_of
 from suffice.pipeline.terms.declaration.fields import sample_entry
@@ -163,11 +164,11 @@ class CellSampler:
         if sample is None or stated is None:
             message = f"{statistic.name} is not sampled"
             raise ValueError(message)
-        shares = np.zeros(sample.n_points)
-        if not isinstance(sample, QuantilePlan):
-            from suffice.pipeline.math.priors.mixtures import log_prior_on_points
-
-            shares = log_prior_on_points(sample.prior, sample.values())
+        shares = (
+            np.zeros(sample.n_points)
+            if isinstance(sample, QuantilePlan)
+            else log_prior_on_points(sample.prior, sample.values())
+        )
         return cls(
             selector=exponential_mechanism(
                 scale=sample.scale,

@@ -12,7 +12,7 @@ import pytest
 from scipy import stats
 
 from suffice.errors import PriorError
-from suffice.pipeline.ask.inference import any_joint_prior, clipped_cells
+from suffice.pipeline.ask.inference import any_joint_prior
 from suffice.pipeline.ask.inference.chosen_priors import n_prior_for
 from suffice.pipeline.ask.inference.posterior_terms import IGNORED, MODELLED
 from suffice.pipeline.ask.pooling.pool import observed_again
@@ -203,7 +203,7 @@ def test_what_cannot_be_resolved_keeps_its_warning(monkeypatch: pytest.MonkeyPat
             raise PriorError(message)
         return resolve(parts, *rest, **options)
 
-    monkeypatch.setattr(clipped_cells, "pooled_joint_distribution", refusing)
+    monkeypatch.setattr(any_joint_prior, "pooled_joint_distribution", refusing)
     statistic = released([7.0, 7.0, 7.0], 4.0, 10_000, np.random.default_rng(7))
     posterior = modelled_posterior(statistic, prior=PRIOR)
     plain = modelled_posterior(statistic, prior=PRIOR, clipping=IGNORED)
