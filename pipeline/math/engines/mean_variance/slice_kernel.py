@@ -176,7 +176,7 @@ def _set_all(
                 mean[begin:end], away[begin:end], width[begin:end], weighted[begin:end], curve,
                 LEAST_SHARE * middle, position[begin:end], value[begin:end],
             )  # fmt: skip
-            own = value[nearest]
+            at_nearest = value[nearest]
             for k in range(2):
                 _add_at(
                     table, layout[0, at + k], layout[1, at + k], of_shapes[1, at + k],
@@ -185,7 +185,7 @@ def _set_all(
                 )  # fmt: skip
             if turn:
                 break
-            above = max(highest[at], highest[at + 1]) - (value[nearest] - own)
+            above = max(highest[at], highest[at + 1]) - (value[nearest] - at_nearest)
             widest = log((most + sampling) / (least + sampling)) / 2.0
             reach = weighted[nearest] + _NATS + widest + max(above, 0.0)
             begin, end = 0, means

@@ -69,9 +69,9 @@ def test_tails_are_worked_out_where_a_table_is_asked_for(monkeypatch: pytest.Mon
 
 def test_distribution_functions_at_ends_of_the_range_are_known() -> None:
     """Beside points within; what is no number stays none."""
-    one = np.ones(1)
+    unit = np.ones(1)
     merged = Components(
-        cell=np.zeros(1, dtype=np.int64), n=3.0 * one, total=2.0 * one, weight=one, scatter=0.0 * one
+        cell=np.zeros(1, dtype=np.int64), n=3.0 * unit, total=2.0 * unit, weight=unit, scatter=0.0 * unit
     )
     below = merged.cdf(rate_given, np.array([[-1.0, 0.0, 1.5, np.inf, np.nan]]))
     assert below[0, :4] == pytest.approx(

@@ -139,8 +139,8 @@ def test_noisy_cells_have_the_marginals_of_dense_sums_over_their_nodes(epsilon: 
     assert not restricted.is_from_draws
     (parts,) = restricted.plain.joint_components(1.0, 4.0)  # type: ignore[attr-defined]
     marginals = marginals_within(parts)
-    some = parts.take(parts.weight > 1e-9)
-    for marginal, dense in zip(marginals, dense_sums(some, marginals, 1), strict=True):
+    likely = parts.take(parts.weight > 1e-9)
+    for marginal, dense in zip(marginals, dense_sums(likely, marginals, 1), strict=True):
         dense.judge(marginal)
     assert restricted.mean("mean") == pytest.approx(1.0 + 4.0 * marginals[0].mean)
     assert restricted.sd("variance") == pytest.approx(16.0 * marginals[1].sd)
