@@ -180,9 +180,7 @@ def nuts(problem: dict[str, Any], draws: int, _: np.random.Generator) -> tuple[f
 
 
 @numba.njit(cache=False)
-def sweep(
-    x: Floats, drawn: Floats, uniform: Floats, y: Floats, rows: Floats, scale: Floats
-) -> None:  # pragma: no cover
+def sweep(x: Floats, drawn: Floats, uniform: Floats, y: Floats, rows: Floats, scale: Floats) -> None:
     """Draw every record of a cell anew, and keep it by what the noise then says."""
     sums = np.zeros(len(y))
     for j in range(len(y)):

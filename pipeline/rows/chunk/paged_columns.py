@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from suffice.arrays import number_array
 from suffice.pipeline.rows.chunk import jit
+from suffice.pipeline.rows.sources.contract import exact_data, refuse
 from suffice.pipeline.rows.sources.times_of_96_bits import parquet_file
 
 if TYPE_CHECKING:
@@ -79,12 +80,12 @@ class _LeftToArrowError(Exception):
     """Something is not as expected."""
 
 
+@exact_data(travels=False)
 class CodedRows:
     """Rows as the codes of some columns, in place of the columns."""
 
-    def __init__(self, num_rows: int, codes: dict[tuple[str, Encode], Codes]) -> None:
-        self.num_rows = num_rows
-        self.codes = codes
+    num_rows: int
+    codes: dict[tuple[str, Encode], Codes]
 
 
 def codes_of(rows: pa.RecordBatch | CodedRows, column: str, encode: Encode) -> Codes:
@@ -175,7 +176,7 @@ class PageReader:
                         column.require_end()
             except (_LeftToArrowError, ValueError, OSError, pa.ArrowException):
                 return
-            yield CodedRows(size, codes)
+            yield CodedRows(num_rows=size, codes=codes)
 
 
 def _stored_columns(
@@ -372,6 +373,8 @@ class _Coded:
         self.missing = int(encode(pa.nulls(1, kind))[0])
         self.entries = np.empty(0, np.int32)
 
+    __reduce_ex__ = refuse
+
 
 def _buffer(buffers: dict[tuple[str, Encode], Codes], name: str, encode: Encode) -> Codes:
     if (name, encode) not in buffers:
@@ -379,7 +382,7 @@ def _buffer(buffers: dict[tuple[str, Encode], Codes], name: str, encode: Encode)
     return buffers[name, encode]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@exact_data(travels=False)
 class _Pages:
     """Consecutive pages of one kind, where they begin, and how many values and bytes they have."""
 

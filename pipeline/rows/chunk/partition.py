@@ -21,6 +21,7 @@ from suffice.pipeline.rows import sources
 from suffice.pipeline.rows.chunk import accumulators, paged_columns
 from suffice.pipeline.rows.chunk.derived_columns import with_derived
 from suffice.pipeline.rows.chunk.encoding import CellReader, column_reader
+from suffice.pipeline.rows.sources.contract import refuse
 from suffice.pipeline.spec.plan import measures
 from suffice.pipeline.spec.windows_and_amendments import ALL
 from suffice.pipeline.terms.declaration.column_unit import UnitNulls
@@ -303,6 +304,8 @@ def sum_batches(batches: Iterable[pa.RecordBatch], job: ChunkJob) -> Sums:
 
 class _AddingUp:
     """The sums of rows that are added; lives for one task."""
+
+    __reduce_ex__ = refuse
 
     def __init__(self, job: ChunkJob) -> None:
         self._cells, self._cell_reader = job.cells, job.cell_reader()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import random
 import shutil
 import subprocess
@@ -320,3 +321,19 @@ def test_sanitisers_find_nothing_in_damaged_files(repository: Path, tmp_path: Pa
     )
     assert ran.returncode == 0, ran.stderr[-3000:]
     assert ran.stdout.endswith("files ended Arrow's own process\n")
+
+
+def test_codes_and_pages_show_nothing_and_do_not_travel() -> None:
+    """They are exact data, as batches of rows are."""
+    numbers = np.array([7411, 7412], np.int32)
+    rows = paged_columns.CodedRows(num_rows=2, codes={("x", np.asarray): numbers})
+    window, table = np.array([74, 11], np.uint8), np.array([[7411]])
+    pages = paged_columns._Pages(
+        window=window, table=table, kind=0, is_plain=True, begin=0, n_values=1, compressed=2, size=2
+    )
+    for exact in (rows, pages):
+        assert repr(exact) == f"{type(exact).__name__}(...)"
+        with pytest.raises(TypeError):
+            pickle.dumps(exact)
+        with pytest.raises(TypeError):
+            vars(exact)
