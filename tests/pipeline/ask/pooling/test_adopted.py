@@ -163,8 +163,8 @@ def test_chances_of_all_that_can_be_published_add_up_to_one(law: str) -> None:
     declared = load_law(changed(columns={"views": column})).columns["views"]
     texts = [None, *(str(4 * multiple) for multiple in range(1, 60))]
     # Noisy numbers from 2 on are rounded to 4 or more, with ties up.
-    found = [read_published({"views": [text]}, "views", declared, 0).count for text in texts]
-    total = sum(np.exp(count.log_likelihood(np.array([0.0, 7.0, 30.0]))) for count in found)
+    counts = [read_published({"views": [text]}, "views", declared, 0).count for text in texts]
+    total = sum(np.exp(count.log_likelihood(np.array([0.0, 7.0, 30.0]))) for count in counts)
 
     assert total == pytest.approx(1.0, abs=1e-12)
 
