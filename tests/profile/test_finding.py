@@ -37,22 +37,22 @@ def test_the_order_of_profiles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setenv("SUFFICE_CONFIG", "")
     assert find_profile() is None
     monkeypatch.setenv("SUFFICE_CONFIG", str(variable))
-    found = find_profile()
-    assert found is not None
-    assert (found.profile.spool, found.origin) == ("/env", "environment")
+    profile = find_profile()
+    assert profile is not None
+    assert (profile.profile.spool, profile.origin) == ("/env", "environment")
     CHOSEN.set(str(option))
-    found = find_profile()
-    assert found is not None
-    assert (found.profile.spool, found.origin) == ("/option", "option")
+    profile = find_profile()
+    assert profile is not None
+    assert (profile.profile.spool, profile.origin) == ("/option", "option")
     at_fixed_place(monkeypatch, fixed)
     with pytest.raises(PinnedError, match="--config: this machine's administrator"):
         find_profile()
     CHOSEN.set(str(fixed))
     assert find_profile() is not None
     CHOSEN.set(None)
-    found = find_profile()
-    assert found is not None
-    assert (found.profile.spool, found.origin) == ("/fixed", "fixed place")
+    profile = find_profile()
+    assert profile is not None
+    assert (profile.profile.spool, profile.origin) == ("/fixed", "fixed place")
 
 
 @pytest.mark.parametrize("loose", ["file", "folder", "owner"])
