@@ -18,7 +18,7 @@ from suffice.pipeline.math.distributions.dirichlet import Beta, Dirichlet
 from suffice.pipeline.math.distributions.gamma import Gamma, InverseGamma
 from suffice.pipeline.math.distributions.normal import Normal
 from suffice.pipeline.math.distributions.normal_inverse_gamma import NormalInverseGamma
-from suffice.pipeline.math.engines.combined import mixture_distribution
+from suffice.pipeline.math.engines.posterior_mixture import mixture_distribution
 from suffice.pipeline.math.priors.by_name import parse_prior
 from suffice.pipeline.math.priors.mixtures import (
     Mixture,
@@ -354,6 +354,7 @@ def test_weights_count_by_their_ratios_alone() -> None:
     assert first == pytest.approx(second, rel=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("prior", [SpreadGamma(100), SpreadInverseGamma(50)])
 def test_one_grid_for_all_scales_gives_what_their_mixture_gives(prior: SpreadScale) -> None:
     is_rate = isinstance(prior, SpreadGamma)
