@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from suffice.errors import PinnedError, ProfileError
-from suffice.profile.settings import CHOSEN, FIXED_PLACE, find_profile
+from suffice.profile.finding import CHOSEN, FIXED_PLACE, find_profile
 from support.profiles import at_fixed_place, write_profile
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def test_what_others_may_write_pins_nothing(
     at_fixed_place(monkeypatch, place)
     assert find_profile() is not None
     if loose == "owner":
-        monkeypatch.setattr("suffice.profile.settings._ADMINISTRATORS", frozenset({987654}))
+        monkeypatch.setattr("suffice.profile.finding._ADMINISTRATORS", frozenset({987654}))
     elif loose == "file":
         place.chmod(0o664)
     else:
