@@ -117,12 +117,14 @@ def test_a_source_distribution_holds_the_files_of_the_repository_and_nothing_els
     assert packaged == {name: (repository / name).read_bytes() for name in packaged}
 
 
+@pytest.mark.slow
 def test_the_wheel_built_from_the_source_distribution_is_the_same(distributions: Path) -> None:
     assert wheel_contents(distributions / "sdist") == wheel_contents(distributions / "tree")
     first, second = ((distributions / kind / WHEEL).read_bytes() for kind in ("sdist", "tree"))
     assert first == second, "also byte by byte: times in it are those of the commit"
 
 
+@pytest.mark.slow
 def test_an_index_may_have_them_once_the_release_is_dated_and_the_repository_public(
     distributions: Path, tmp_path: Path
 ) -> None:

@@ -162,6 +162,7 @@ def test_the_title_of_a_plot_names_the_window(
     assert f"<!-- {plan.name}@2013-02: {of} -->" in path.read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_ends_of_intervals_that_are_of_draws_say_so(release: str, suffice: Runner) -> None:
     """Those of classes and their features do; those of a law, and the plug-in's, do not."""
     label = "the ends of intervals are from draws: other draws give slightly other ends"

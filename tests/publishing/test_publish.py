@@ -116,6 +116,7 @@ def test_what_is_published_is_the_posterior_and_says_so_everywhere(release: Rele
     assert made.manifest["cost"] == "0"
 
 
+@pytest.mark.slow
 def test_draws_written_in_python_say_what_they_are_of(release: Release, tmp_path: Path) -> None:
     import xarray
 

@@ -124,6 +124,7 @@ def test_the_notes(study_result: Callable[[str], Result]) -> None:
         assert low < ratio < high
 
 
+@pytest.mark.slow
 def test_the_notes_boxplots_come_out_by_their_code_and_not_by_their_text(
     study_result: Callable[[str], Result],
 ) -> None:

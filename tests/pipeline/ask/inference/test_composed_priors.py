@@ -194,7 +194,7 @@ def test_every_answer_is_that_of_enumeration(family: str, text: str, pieces: Pie
         assert share[theta < quantile * (1 - 1e-9) - 1e-12].sum() <= level + coarse
 
 
-@pytest.mark.parametrize("text", [0, 4])
+@pytest.mark.parametrize("text", [0, pytest.param(4, marks=pytest.mark.slow)])
 def test_answers_are_those_of_enumeration(text: int) -> None:
     test_every_answer_is_that_of_enumeration("bernoulli", *PROBABILITY[text], [7, 3])
 

@@ -104,6 +104,7 @@ def test_draws_are_tidy_columns(fit: HiddenMarkovFit) -> None:
     assert set(columns["restart"].tolist()) == {restart + 1 for restart in fit.diagnostics.kept}
 
 
+@pytest.mark.slow
 def test_arviz_gets_restarts_as_chains_and_reads_the_file(fit: HiddenMarkovFit, tmp_path: Path) -> None:
     drawn = fit.to_arviz()
     values = drawn["posterior"]["transition"].values

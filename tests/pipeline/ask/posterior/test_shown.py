@@ -94,6 +94,7 @@ def test_of_many_cells_the_first_are_shown_and_the_others_counted() -> None:
     assert len(posterior.summary()) == 24
 
 
+@pytest.mark.slow
 def test_the_same_posterior_shows_the_same_numbers() -> None:
     posterior = release("bins").posterior("delay")
     assert "from draws" in str(posterior)

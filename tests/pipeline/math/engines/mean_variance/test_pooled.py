@@ -80,6 +80,7 @@ def test_moments_and_quantiles_are_those_of_the_product(
     assert missed(wrong, share, half_range=half_range)[0] > 0.05
 
 
+@pytest.mark.slow
 def test_observations_at_the_same_data_are_one_likelihood() -> None:
     parts = [released(6, "1", public=True), released(6, "0.7", public=True, mean=0.5, variance=9.0)]
     together = observed_again(parts)
