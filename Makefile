@@ -24,10 +24,10 @@ check: lint # lint, and the tests of what differs from origin/main; SINCE=HEAD~3
 	$(BIN)/python -m scripts.touched_tests $(SINCE)
 
 # Each process that finds no machine code beside the modules compiles all of it: here two do, for all.
-KERNELS := $(if $(SLOW),$(addprefix suffice.pipeline.math.engines.,multivariate.target_kernel \
-    mean_variance.slice_kernel)) $(addprefix \
-    suffice.pipeline.math.engines.,one_sum.block_kernel normal.node_kernel one_sum.pair_kernel) \
-    $(addprefix suffice.pipeline.rows.,chunk.partition contribution.records)
+KERNELS := $(addprefix suffice.pipeline.,$(if $(SLOW),$(addprefix math.engines., \
+    multivariate.target_kernel mean_variance.slice_kernel)) \
+    math.engines.one_sum.block_kernel rows.mechanism.cone.fast_matrix math.engines.normal.node_kernel \
+    math.engines.one_sum.pair_kernel rows.chunk.partition rows.contribution.records)
 
 # Three processes on two cores: servers and stalled workers let one wait for minutes.
 test: $(VENV)/installed-dev # what decides a commit, on two cores; SLOW=yes: the slow tests too, and which were slowest

@@ -58,7 +58,7 @@ whose variance is 16 in both worlds, of which 1.2 and 5 % are beyond; of weibull
 def drawn(family: str, parameter: float, entry: dict[str, str], rng: np.random.Generator, n: int) -> Floats:
     """Records of the model."""
     shape = float(entry.get("shape", 1))
-    found: Floats = {
+    values: Floats = {
         "normal": lambda: rng.normal(0.0, parameter, n),
         "lognormal": lambda: np.exp(rng.normal(0.0, parameter, n)),
         "normal_known_variance": lambda: rng.normal(parameter, 4.0, n),
@@ -72,7 +72,7 @@ def drawn(family: str, parameter: float, entry: dict[str, str], rng: np.random.G
         "geometric": lambda: rng.geometric(parameter, n) - 1.0,
         "negative_binomial": lambda: rng.negative_binomial(3, parameter, n).astype(np.float64),
     }[family]()
-    return found
+    return values
 
 
 def skewed(family: str, entry: dict[str, str]) -> World:

@@ -49,11 +49,11 @@ def main() -> None:
     )
     print(f"{'epsilon':8}{'way':24}{'accuracy':>18}{'mean log score':>20}")
     for epsilon in EPSILONS:
-        found: dict[str, list[tuple[float, float]]] = {}
+        times: dict[str, list[tuple[float, float]]] = {}
         for seed in range(noises):
             for way, scored in scores(data, epsilon, seed).items():
-                found.setdefault(way, []).append(scored)
-        for way, each in found.items():
+                times.setdefault(way, []).append(scored)
+        for way, each in times.items():
             mean, spread = np.mean(each, axis=0), np.std(each, axis=0)
             print(
                 f"{epsilon:8}{way:24}{mean[0]:>10.4f} ({spread[0]:.4f}){mean[1]:>12.4f} ({spread[1]:.4f})",
@@ -75,16 +75,16 @@ def scores(data: adult.Adult, epsilon: str, seed: int) -> dict[str, tuple[float,
     ways = {"noise-aware": aware.predict_proba(data.test), "its posterior means": of_means(aware, data)}
     ways["plug-in"] = plug_in.predict_proba(data.test)
     classes, _ = adult.codes(data.test, data)
-    own = {way: chances[np.arange(len(classes)), classes] for way, chances in ways.items()}
+    of_class = {way: chances[np.arange(len(classes)), classes] for way, chances in ways.items()}
     return {
-        way: (float(np.mean(chances.argmax(axis=1) == classes)), float(np.log(own[way]).mean()))
+        way: (float(np.mean(chances.argmax(axis=1) == classes)), float(np.log(of_class[way]).mean()))
         for way, chances in ways.items()
     }
 
 
-def of_means(found: Classifier, data: adult.Adult) -> Floats:
+def of_means(classifier: Classifier, data: adult.Adult) -> Floats:
     """Return chances by the means of all probabilities, as if they were known."""
-    means = found.posterior.mean("probability")[0]
+    means = classifier.posterior.mean("probability")[0]
     _, features = adult.codes(data.test, data)
     log_joint = np.log(means[:2])[None, :]
     start = 2
@@ -96,16 +96,17 @@ def of_means(found: Classifier, data: adult.Adult) -> Floats:
     return chances
 
 
-def time_classes(data: adult.Adult, found: Classifier) -> None:
+def time_classes(data: adult.Adult, classifier: Classifier) -> None:
     """Time a million rows, beside as many of which most are alike."""
     rng = np.random.default_rng(3)
     rows = {name: rng.choice(np.array(entries), MILLION) for name, entries in data.categories.items()}
-    whole = seconds(lambda: found.classify(rows))
+    whole = seconds(lambda: classifier.classify(rows))
     places = rng.integers(0, 1000, MILLION)
     alike = {name: column[places] for name, column in rows.items()}
-    repeated = seconds(lambda: found.classify(alike))
+    repeated = seconds(lambda: classifier.classify(alike))
     print(
-        f"\nCPU seconds of {MILLION:,} rows, {found.draws} draws, {len(data.categories)} features, 2 classes"
+        f"\nCPU seconds of {MILLION:,} rows, {classifier.draws} draws, {len(data.categories)} features, "
+        "2 classes"
     )
     print(f"rows drawn at random {whole:.1f}; of 1,000 different rows {repeated:.1f}")
 

@@ -124,7 +124,7 @@ def _line(
                 seconds += time.process_time() - began
     shares = {key: f"{100 * count / cells:.1f}" for key, count in held.items()}
     upper = np.median(np.concatenate(ends))
-    leaning = [np.median(np.concatenate(found)) for found in errors.values()]
+    leaning = [np.median(np.concatenate(each)) for each in errors.values()]
     print(
         f"{name:14}{n:>7}{100 * clipped / cells / n:>8.1f}%"
         f"{shares[MODELLED, 'mean']:>14}{shares[MODELLED, 'variance']:>10}"

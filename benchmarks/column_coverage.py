@@ -77,12 +77,12 @@ def _lines(way: str, sd: float, cells: int, rng: np.random.Generator) -> None:
         r_hat = max(r_hat, posterior.diagnostics["largest_r_hat"])
         effective = min(effective, posterior.diagnostics["fewest_effective_draws"])
         drawn = posterior.sample(4000, rng)
-        for name, own in zip(PARAMETERS, np.split(truth, [2, 4], axis=1), strict=True):
+        for name, true_values in zip(PARAMETERS, np.split(truth, [2, 4], axis=1), strict=True):
             ends = [(1.0 + sign * mass) / 2.0 for mass in MASSES for sign in (-1.0, 1.0)]
-            *found, median = np.quantile(drawn[name].reshape(4000, size, -1), [*ends, 0.5], axis=0)
-            low, high = np.stack(found[::2]), np.stack(found[1::2])
-            held[name].append(np.mean((low <= own) & (own <= high), axis=2).T)
-            above[name].append(np.mean(own > median, axis=1))
+            *limits, median = np.quantile(drawn[name].reshape(4000, size, -1), [*ends, 0.5], axis=0)
+            low, high = np.stack(limits[::2]), np.stack(limits[1::2])
+            held[name].append(np.mean((low <= true_values) & (true_values <= high), axis=2).T)
+            above[name].append(np.mean(true_values > median, axis=1))
     for name in PARAMETERS:
         shares = "".join(f"{100 * share:9.1f}" for share in np.concatenate(held[name]).mean(axis=0))
         print(

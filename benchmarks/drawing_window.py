@@ -52,7 +52,9 @@ def main() -> None:
         for values in sizes:
             before = sampler_times(values)
             window, release = window_and_release(Path(directory), values)
-            sampler = [(one + other) / 2 for one, other in zip(before, sampler_times(values), strict=True)]
+            sampler = [
+                (earlier + later) / 2 for earlier, later in zip(before, sampler_times(values), strict=True)
+            ]
             times = (window, release, sampler)
             shown = "".join(f"{wall:9.2f}{processor:9.2f}" for wall, processor in times)
             print(f"{values:12,}{shown}", flush=True)

@@ -50,10 +50,10 @@ def main() -> None:
         print(f"\n{kind:>12} {'':10}{'wall s':>9}{'CPU s':>9}{'peak MB':>9}{'at rest':>9}", flush=True)
         for point in points:
             for contender in CONTENDERS[kind]:
-                found = in_a_process(kind, point, contender)
+                measured = in_a_process(kind, point, contender)
                 print(
-                    f"{point:12,} {contender:10}{found['wall']:9.2f}{found['processor']:9.2f}"
-                    f"{found['peak']:9,.0f}{found['rest']:9,.0f}",
+                    f"{point:12,} {contender:10}{measured['wall']:9.2f}{measured['processor']:9.2f}"
+                    f"{measured['peak']:9,.0f}{measured['rest']:9,.0f}",
                     flush=True,
                 )
 
@@ -63,8 +63,8 @@ def in_a_process(kind: str, point: int, contender: str) -> dict[str, float]:
     prepare(kind, point)
     command = [sys.executable, __file__, "--point", json.dumps([kind, point, contender])]
     done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
-    found: dict[str, float] = json.loads(done.stdout)
-    return found
+    measured: dict[str, float] = json.loads(done.stdout)
+    return measured
 
 
 def prepare(kind: str, point: int) -> Path:

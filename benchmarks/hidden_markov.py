@@ -81,17 +81,17 @@ def crash_counts(table: str) -> tuple[Counts, ...]:
     column = {name: rows.column(name).to_numpy() for name in rows.column_names}
     (state, year, *month) = (np.unique(column[key], return_inverse=True) for key in keys)
     times, place = len(year[0]), year[1]
-    for values, own in month:
-        times, place = times * len(values), place * len(values) + own
+    for values, places in month:
+        times, place = times * len(values), place * len(values) + places
     place = state[1] * times + place
-    found = []
+    windows = []
     for name in FEATURES[table]:
         values = column[name] > 0 if name in NOT_ZERO else column[name]
-        categories, own = np.unique(values, return_inverse=True)
+        categories, places = np.unique(values, return_inverse=True)
         size = len(categories)
-        tally = np.bincount(place * size + own, minlength=len(state[0]) * times * size)
-        found.append(tally.reshape(len(state[0]), times, size))
-    return tuple(found)
+        tally = np.bincount(place * size + places, minlength=len(state[0]) * times * size)
+        windows.append(tally.reshape(len(state[0]), times, size))
+    return tuple(windows)
 
 
 def splits_of(
@@ -103,7 +103,7 @@ def splits_of(
     priors: StatePriors,
 ) -> dict[str, list[tuple[float, int]]]:
     """Score models on all splits; split and noise are the same for every model of one epsilon."""
-    found: dict[str, list[tuple[float, int]]] = {}
+    scores: dict[str, list[tuple[float, int]]] = {}
     plug_in_sweeps = min(PLUG_IN_SWEEPS, arguments.sweeps)
     for split in range(arguments.splits):
         rng = np.random.default_rng([split, round(1000 * (epsilon or 0))])
@@ -123,8 +123,8 @@ def splits_of(
                         table, project=project, n_restarts=1, n_sweeps=plug_in_sweeps, **common
                     )
                 name = f"{project or 'noise-aware'}, {n_states} states"
-                found.setdefault(name, []).append((score(counts, held_out, draws), used(draws)))
-    return found
+                scores.setdefault(name, []).append((score(counts, held_out, draws), used(draws)))
+    return scores
 
 
 def score(counts: tuple[Counts, ...], held_out: Mask, draws: StateDraws) -> float:
@@ -140,9 +140,9 @@ def used(draws: StateDraws) -> int:
     return int(np.sum(shares > 0.01))
 
 
-def report(title: str, found: dict[str, list[tuple[float, int]]]) -> None:
+def report(title: str, by_method: dict[str, list[tuple[float, int]]]) -> None:
     """Print a line for each model."""
-    for name, pairs in found.items():
+    for name, pairs in by_method.items():
         scores, states = np.array(pairs).T
         line = f"{title:12}{name:24}{scores.mean():9.3f} ({scores.std():.3f})  least {scores.min():8.3f}"
         print(f"{line}  states {states.mean():5.1f} ({states.min():.0f} to {states.max():.0f})", flush=True)

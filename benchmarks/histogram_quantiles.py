@@ -252,10 +252,10 @@ def study(column: Column, n: int, epsilon: float, releases: int, rng: np.random.
     above = [n - np.searchsorted(each, candidates, side="right").astype(np.float64) for each in samples]
     lines = []
     for position, q in enumerate(LEVELS):
-        truth, own = quantile(column.values, q), np.array([quantile(each, q) for each in samples])
+        truth, of_samples = quantile(column.values, q), np.array([quantile(each, q) for each in samples])
         ours, of_rows = law.quantile(q), rows.quantile(q)
         covered = (ours.lower <= truth) & (truth <= ours.upper)
-        of_rows_covered = (of_rows.lower <= own) & (own <= of_rows.upper)
+        of_rows_covered = (of_rows.lower <= of_samples) & (of_samples <= of_rows.upper)
         chosen = [
             np.array([exponential(b, a, candidates, q, part, rng) for b, a in zip(below, above, strict=True)])
             for part in (epsilon / len(LEVELS), epsilon)
@@ -268,7 +268,7 @@ def study(column: Column, n: int, epsilon: float, releases: int, rng: np.random.
             quantiles_of_counts(trees[16], bins, q),
             walked[:, position],
             *chosen,
-            own,
+            of_samples,
         ]
         if column.whole:
             estimates = [np.rint(each) for each in estimates]

@@ -56,10 +56,10 @@ def main() -> None:
             for processes in arguments.processes:
                 local = f"sqlite:///{directory}/{processes}.db"
                 url = server.new_database() if server and engine == "postgresql" else local
-                found = measure(url, processes, arguments.seconds)
+                rates = measure(url, processes, arguments.seconds)
                 print(
-                    f"{engine:<12}{processes:>10}{found.lives:>10.1f}{found.refusals:>12.1f}"
-                    f"{found.median:>14.3f}{found.p99:>8.2f}{found.longest:>9.2f}  {found.errors:>8}",
+                    f"{engine:<12}{processes:>10}{rates.lives:>10.1f}{rates.refusals:>12.1f}"
+                    f"{rates.median:>14.3f}{rates.p99:>8.2f}{rates.longest:>9.2f}  {rates.errors:>8}",
                     flush=True,
                 )
                 if server and engine == "postgresql":
@@ -114,7 +114,7 @@ def measure(url: str, processes: int, seconds: float) -> Measured:
     with open_ledger(url) as ledger:
         if problems := ledger.verify():
             raise SystemExit("\n".join(problems))
-    waits = sorted(wait for found, _, _ in counts for wait in found)
+    waits = sorted(wait for waited, _, _ in counts for wait in waited)
     return Measured(
         lives=len(waits) / seconds,
         refusals=sum(refused for _, refused, _ in counts) / seconds,

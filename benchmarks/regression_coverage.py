@@ -124,13 +124,13 @@ def main() -> None:
         if arguments.rows and not name.startswith(tuple(arguments.rows)):
             continue
         started = time.process_time()
-        found = [
+        batches = [
             measured(setting, min(BATCH, arguments.cells - start), own_prior=arguments.own_prior, rng=rng)
             for start in range(0, arguments.cells, BATCH)
         ]
-        covered = np.concatenate([part for part, _, _ in found], axis=1).mean(axis=(1, 2))
+        covered = np.concatenate([part for part, _, _ in batches], axis=1).mean(axis=(1, 2))
         shares = "".join(f"{100 * share:9.1f}" for share in covered)
-        r_hat, effective = max(part for _, part, _ in found), min(part for _, _, part in found)
+        r_hat, effective = max(part for _, part, _ in batches), min(part for _, _, part in batches)
         print(f"{name:46}{shares}{r_hat:9.3f}{effective:7d}{time.process_time() - started:7.0f}", flush=True)
 
 
@@ -142,12 +142,12 @@ def print_fixed(cells: int, rng: np.random.Generator) -> None:
         for size in (2, 3):
             for correlation in (0.0, 0.5, 0.8, 0.95):
                 started = time.process_time()
-                one = fixed_coverage(size, correlation, n, cells=cells, rng=rng)
+                coverage = fixed_coverage(size, correlation, n, cells=cells, rng=rng)
                 spent = (time.process_time() - started) / cells
-                shares = " / ".join(f"{100 * share:.0f}" for share in one.shares)
+                shares = " / ".join(f"{100 * share:.0f}" for share in coverage.shares)
                 print(
-                    f"{size:10}{correlation:12}{n:6}{shares:>18}{one.towards_0:11}{one.away:6}"
-                    f"{one.width:7.1f}{spent:7.2f}",
+                    f"{size:10}{correlation:12}{n:6}{shares:>18}{coverage.towards_0:11}{coverage.away:6}"
+                    f"{coverage.width:7.1f}{spent:7.2f}",
                     flush=True,
                 )
 

@@ -44,7 +44,7 @@ def main() -> None:
         print(f"|---|---|{'---|' * len(SIZES)}")
         largest = 0.0
         for neighboring in NEIGHBORING:
-            (found,) = beside_sample(
+            (compared,) = beside_sample(
                 spec_of(neighboring),
                 n=SIZES,
                 truth=TRUTH,
@@ -52,7 +52,7 @@ def main() -> None:
                 simulations=simulations,
             )
             for title, name in ERRORS.items():
-                errors: list[MeanError] = [getattr(each, name) for each in found.errors]
+                errors: list[MeanError] = [getattr(each, name) for each in compared.errors]
                 largest = max(largest, *(error.standard_error for error in errors))
                 cells = " | ".join(f"{error.value:.3g}" for error in errors)
                 print(f"| `{neighboring}` | {title} | {cells} |", flush=True)

@@ -125,12 +125,12 @@ def pinned_splits(spec: Spec) -> tuple[Split, ...]:
 def least(work: Callable[[], object], repetitions: int = 3) -> float:
     """Return the fewest processor seconds of a few runs, after one that compiles."""
     work()
-    found = []
+    times = []
     for _ in range(repetitions):
         started = time.process_time()
         work()
-        found.append(time.process_time() - started)
-    return min(found)
+        times.append(time.process_time() - started)
+    return min(times)
 
 
 if __name__ == "__main__":

@@ -58,20 +58,20 @@ def main() -> None:
             "one a file": (single, 1, 1 << 62),
         }
         exact_sums(job, joined, cluster)  # compiles
-        found: dict[tuple[str, bool], list[dict[str, float]]] = {}
+        measured: dict[tuple[str, bool], list[dict[str, float]]] = {}
         for _ in range(REPETITIONS):
             for name, (splits, values, most) in ways.items():
                 for is_watched in (False, True):
                     with patch.multiple(tree, TASK_VALUES=values, MOST_TASKS=most, PARTIAL_BYTES=1 << 62):
-                        one = measure(job, splits, cluster, is_watched=is_watched)
-                    found.setdefault((name, is_watched), []).append(one)
+                        outcome = measure(job, splits, cluster, is_watched=is_watched)
+                    measured.setdefault((name, is_watched), []).append(outcome)
         threads = cluster.n_threads
     print(f"{arguments.files:,} files, {arguments.rows:,} rows, {threads} threads, {len(joined)} splits")
     print(
         f"{'':18}{'watched':>9}{'tasks':>8}{'a thread':>10}{'wall s':>9}{'in tasks':>10}{'share':>8}"
         f"{'ms a task':>11}"
     )
-    for (name, is_watched), runs in found.items():
+    for (name, is_watched), runs in measured.items():
         best = min(runs, key=lambda run: run["wall"])
         share = 1.0 - best["busy"] / (best["wall"] * threads)
         each = 1000.0 * (best["wall"] * threads - best["busy"]) / best["tasks"]

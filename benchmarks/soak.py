@@ -173,9 +173,9 @@ def watch(serve: subprocess.Popen[bytes], minutes: float) -> int:
     began, last, most, runs_now, memory_now = time.monotonic(), 0, 0, 0, 0
     serve_memory = 0
     while time.monotonic() - began < 60 * minutes and serve.poll() is None:
-        runs, own, all_of_them = family(serve.pid)
+        runs, serving, all_of_them = family(serve.pid)
         most, runs_now, memory_now = max(most, runs), max(runs_now, runs), max(memory_now, all_of_them)
-        serve_memory = max(serve_memory, own)
+        serve_memory = max(serve_memory, serving)
         minute = int((time.monotonic() - began) / 60)
         if minute > last:
             mib = f"serve {serve_memory >> 20} MiB, all {memory_now >> 20} MiB"

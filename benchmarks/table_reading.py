@@ -113,18 +113,20 @@ def main() -> None:
         for kind, pair in write_tables(Path(directory), generated(n_rows)).items():
             specs = [spec_of(source) for source in pair]
             times: list[list[list[float]]] = [[], []]
-            found = set()
+            checksums = set()
             for repetition in range(1 + N_REPETITIONS):
                 for which in (0, 1) if repetition % 2 else (1, 0):
                     rows, seconds = timed(specs[which])
-                    found.add(rows)
+                    checksums.add(rows)
                     if repetition:
                         times[which].append(seconds)
-            (rows,) = found
+            (rows,) = checksums
             ours, parquet = (
                 [statistics.median(column) for column in zip(*each, strict=True)] for each in times
             )
-            wall, processor, read = (one / other for one, other in zip(ours, parquet, strict=True))
+            wall, processor, read = (
+                of_ours / of_parquet for of_ours, of_parquet in zip(ours, parquet, strict=True)
+            )
             verdict = "" if kind == "csv" else f"  goal {GOAL}: {'met' if processor <= GOAL else 'MISSED'}"
             print(
                 f"{kind:<8} {rows:<10,} {ours[0]:<13.3f} {parquet[0]:<12.3f} {wall:<11.2f}  {processor:<9.2f}"

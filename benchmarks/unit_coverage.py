@@ -132,9 +132,9 @@ def of_several(opened: Release, cells: int, rng: np.random.Generator) -> list[Fl
     """Return intervals, by mass, of the share left out of some cells at a time, taken for one release."""
     statistic = opened.statistic("rows")
     parts = np.arange(cells // TOGETHER * TOGETHER).reshape(-1, TOGETHER)
-    found = [posterior_of(statistic.take(part).summed()) for part in parts]
+    posteriors = [posterior_of(statistic.take(part).summed()) for part in parts]
     return [
-        np.array([each.credible_interval("probability", mass, rng=rng)[0, 1] for each in found])
+        np.array([each.credible_interval("probability", mass, rng=rng)[0, 1] for each in posteriors])
         for mass in MASSES
     ]
 

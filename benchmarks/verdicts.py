@@ -110,7 +110,7 @@ def verdicts(
 ) -> str:
     """Return how many calibrations of so many simulations end in each verdict."""
     drawn = [rng.multinomial(simulations, share, size=repeats) for share in shares]
-    found = Counter(
+    conclusions = Counter(
         judge(
             tuple(
                 Ranks(parameter=ranks.parameter, category=None, counts=tuple(counts[repeat].tolist()))
@@ -120,7 +120,7 @@ def verdicts(
         for repeat in range(repeats)
     )
     return " / ".join(
-        f"{100 * found[verdict] / repeats:.1f}" for verdict in (CALIBRATED, CANNOT_TELL, NOT_CALIBRATED)
+        f"{100 * conclusions[verdict] / repeats:.1f}" for verdict in (CALIBRATED, CANNOT_TELL, NOT_CALIBRATED)
     )
 
 

@@ -41,11 +41,13 @@ def measured(family: str, simulations: int) -> tuple[WorldCoverage, ...]:
 
 def lines(family: str, simulations: int) -> Iterator[str]:
     """Give a line for every parameter: coverage of 95 % intervals by world, and without noise."""
-    found = measured(family, simulations)
-    for parameter in dict.fromkeys(each.ranks.parameter for each in found):
+    coverages = measured(family, simulations)
+    for parameter in dict.fromkeys(each.ranks.parameter for each in coverages):
         cells = []
         for world in WORLDS:
-            of_world = [each for each in found if (each.world, each.ranks.parameter) == (world, parameter)]
+            of_world = [
+                each for each in coverages if (each.world, each.ranks.parameter) == (world, parameter)
+            ]
             shares = [(each.ranks.coverage(0.95), each.without_noise.coverage(0.95)) for each in of_world]
             cells.append("{:.0f} ({:.0f})".format(*100 * np.mean(shares, axis=0)) if shares else "")
         yield f"| `{family}` | {parameter} | {' | '.join(cells)} | {simulations} |"

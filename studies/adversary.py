@@ -42,8 +42,8 @@ def loss_of_adding(successes: int, failures: int, a0: float = A0) -> float:
         [successes + 1, successes + 2, successes + 1], [failures + 1, failures + 1, failures + 2], a0
     )
     ends = np.log([a0, 1.0 - a0])
-    found = np.abs(np.concatenate([ends - success + without, ends - failure + without]))
-    return float(found.max())
+    losses = np.abs(np.concatenate([ends - success + without, ends - failure + without]))
+    return float(losses.max())
 
 
 def greedy(records: int, a0: float = A0) -> tuple[list[float], tuple[int, int]]:

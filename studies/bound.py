@@ -77,8 +77,8 @@ def smoothness_of(bound: object) -> Bound:
             rests_on="Assumption 1, with an L that was stated",
         )
     if not isinstance(bound, Bound) or bound.quantity not in {Quantity.LIPSCHITZ, Quantity.CONCENTRATION}:
-        found = bound.quantity.value if isinstance(bound, Bound) else type(bound).__name__
-        message = f"smoothness: what lipschitz() or concentration() returns is needed, not {found}"
+        quantity = bound.quantity.value if isinstance(bound, Bound) else type(bound).__name__
+        message = f"smoothness: what lipschitz() or concentration() returns is needed, not {quantity}"
         raise UsageError(message)
     return bound
 
@@ -91,13 +91,13 @@ def number_of(name: str, value: object, *, above: float = -math.inf, least: floa
     UsageError
         Where it is not.
     """
-    own = float(value) if isinstance(value, (int, float, np.number)) else math.nan
-    if not math.isfinite(own) or not own > above or not own >= least:
+    number = float(value) if isinstance(value, (int, float, np.number)) else math.nan
+    if not math.isfinite(number) or not number > above or not number >= least:
         limits = f" above {above:g}" if above > -math.inf else ""
         limits += f" of at least {least:g}" if least > -math.inf else ""
         message = f"{name}: a finite number{limits} is needed"
         raise UsageError(message)
-    return own
+    return number
 
 
 def whole_number_of(name: str, value: object, *, least: int = 1) -> int:
@@ -108,11 +108,11 @@ def whole_number_of(name: str, value: object, *, least: int = 1) -> int:
     UsageError
         Where it is not.
     """
-    found = number_of(name, value, least=least)
-    if found != int(found):
+    number = number_of(name, value, least=least)
+    if number != int(number):
         message = f"{name}: a whole number is needed"
         raise UsageError(message)
-    return int(found)
+    return int(number)
 
 
 def numbers_of(name: str, values: object) -> tuple[float, ...]:
@@ -139,8 +139,8 @@ def interval_of(
     UsageError
         Where it is missing, empty or reaches beyond `low` or `high`.
     """
-    found = parameters.get(name)
-    ends = tuple(found) if isinstance(found, Sequence) and not isinstance(found, str) else ()
+    interval = parameters.get(name)
+    ends = tuple(interval) if isinstance(interval, Sequence) and not isinstance(interval, str) else ()
     is_pair = len(ends) == 2 and all(isinstance(end, (int, float)) for end in ends)
     if not is_pair or not low <= ends[0] <= ends[1] <= high:
         message = f"parameter {name}: a declared interval (low, high) within [{low:g}, {high:g}] is needed"

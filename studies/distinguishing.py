@@ -56,12 +56,12 @@ def worst_chance(draws: int = DRAWS, delta: float = DELTA) -> float:
 
 def largest_distance(rho: float) -> float:
     """Return the largest L1 distance of two posteriors at this rho, over data sets of up to 100 records."""
-    found = 0.0
+    largest = 0.0
     for records in (0, 1, 2, 5, 10, 30, 100):
         for total in (0.0, 0.5 * records, records, 3.0 * records):
             apart = np.abs(posterior(records, total) - posterior(records, total + rho)).sum()
-            found = max(found, float(apart))
-    return found
+            largest = max(largest, float(apart))
+    return largest
 
 
 def power(rho: float, records: int, repeats: int, rng: np.random.Generator) -> tuple[float, float]:
@@ -160,9 +160,9 @@ def run(out: Path, seed: int, size: Size) -> Result:
         footer=f"Dimitrakakis et al. 2014, Theorem 3; $L = 1$, {repeats:,} repeats.",
         width=6.4,
     ) as (axis,):
-        for series, (records, found) in enumerate(powers.items()):
+        for series, (records, drawn) in enumerate(powers.items()):
             label = f"{records} record{'s' if records > 1 else ''}"
-            draw_line(axis, SHOWN, [value for value, _ in found], label, series)
+            draw_line(axis, SHOWN, [value for value, _ in drawn], label, series)
         logarithmic(axis, x=True)
         draw_limit(axis, least, rf"Theorem 3: 'can', $\rho$ = {least:.4f}", across=False)
         draw_limit(axis, 1.0 - DELTA, r"$1 - \delta$", at_left=True)
@@ -171,8 +171,8 @@ def run(out: Path, seed: int, size: Size) -> Result:
         axis.set_ylabel("power")
         axis.legend(loc="center left", bbox_to_anchor=(0.2, 0.55))
     curves: dict[str, tuple[float, ...]] = {"rho": SHOWN}
-    for records, found in powers.items():
+    for records, drawn in powers.items():
         name = f"power, {records} record{'s' if records > 1 else ''}"
-        curves[name] = tuple(value for value, _ in found)
-        curves[f"{name}, standard error"] = tuple(error for _, error in found)
+        curves[name] = tuple(value for value, _ in drawn)
+        curves[f"{name}, standard error"] = tuple(error for _, error in drawn)
     return conclude(out, "distinguishing", rows, pictures=[path], curves=curves)

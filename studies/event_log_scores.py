@@ -166,12 +166,15 @@ def scores_of(
     rng: np.random.Generator,
 ) -> Scores:
     """Score every model, private method and epsilon on the same splits, and models without privacy."""
-    found: Scores = {}
+    by_method: Scores = {}
     for _ in range(n_splits):
         held_out = held_out_cells(log.shape, rng)
         for model in MODELS:
-            cases = [(EXACT, np.inf), *((own, each) for own in methods for each in effort.epsilons)]
+            cases = [
+                (EXACT, np.inf),
+                *((method_name, each) for method_name in methods for each in effort.epsilons),
+            ]
             for method, epsilon in cases:
                 value = score_split(log.counts, held_out, model, method, epsilon, effort, relation, rng)
-                found.setdefault((model, method, epsilon), []).append(value)
-    return found
+                by_method.setdefault((model, method, epsilon), []).append(value)
+    return by_method

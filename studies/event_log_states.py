@@ -59,16 +59,16 @@ def states_of(draws: StateDraws, restart: int, reference: States | None, *, is_o
     is_one_sample : bool
         Whether the last draw alone is published.
     """
-    own = slice(restart, restart + 1)
+    of_restart = slice(restart, restart + 1)
     aligned = align_states(
         dataclasses.replace(
             draws,
-            states=draws.states[own],
-            transitions=draws.transitions[own],
-            emissions=tuple(each[own] for each in draws.emissions),
+            states=draws.states[of_restart],
+            transitions=draws.transitions[of_restart],
+            emissions=tuple(each[of_restart] for each in draws.emissions),
             expected_rows=None,
-            log_joint=draws.log_joint[own],
-            trace=draws.trace[own],
+            log_joint=draws.log_joint[of_restart],
+            trace=draws.trace[of_restart],
         )
     )
     emissions = [each[0] for each in aligned.emissions]
@@ -98,27 +98,27 @@ def matching(emissions: Sequence[Floats], reference: Sequence[Floats]) -> NDArra
     return np.array(min(orders, key=lambda order: distance[places, list(order)].sum()))
 
 
-def share_alike(own: NDArray[np.int64], other: NDArray[np.int64]) -> float:
+def share_alike(most_frequent: NDArray[np.int64], other: NDArray[np.int64]) -> float:
     """Return the share of cells in the same state."""
-    return float(np.mean(own == other))
+    return float(np.mean(most_frequent == other))
 
 
-def distance_of_emissions(own: States, other: States) -> float:
+def distance_of_emissions(states: States, other: States) -> float:
     """Return the total variation between emissions, averaged over states and features."""
-    pairs = zip(own.emissions, other.emissions, strict=True)
-    return float(np.mean([0.5 * np.abs(one - two).sum(axis=-1).mean() for one, two in pairs]))
+    pairs = zip(states.emissions, other.emissions, strict=True)
+    return float(np.mean([0.5 * np.abs(first - second).sum(axis=-1).mean() for first, second in pairs]))
 
 
-def share_covered(own: States, other: States) -> float:
+def share_covered(states: States, other: States) -> float:
     """Return the share of another model's emissions that lie within the 95 % intervals."""
     inside = [
         (low <= value) & (value <= high)
-        for low, value, high in zip(own.lower, other.emissions, own.upper, strict=True)
+        for low, value, high in zip(states.lower, other.emissions, states.upper, strict=True)
     ]
     return float(np.concatenate([each.ravel() for each in inside]).mean())
 
 
-def chance_of_rare(own: States, other: States, feature: int, rare: float) -> float:
+def chance_of_rare(states: States, other: States, feature: int, rare: float) -> float:
     """Return the chance of categories of a feature that the other model calls rare, averaged over states."""
     is_rare = other.emissions[feature] < rare
-    return float((own.emissions[feature] * is_rare).sum(axis=-1).mean())
+    return float((states.emissions[feature] * is_rare).sum(axis=-1).mean())

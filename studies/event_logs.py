@@ -165,20 +165,20 @@ def crash_log(kind: Kind, path: Path) -> EventLog:
     (regions, region), *parts = (_places(column[key]) for key in keys)
     times, time = [str(year) for year in parts[0][0]], parts[0][1]
     for months, month in parts[1:]:
-        times = [f"{year}-{own:02}" for year in times for own in months]
+        times = [f"{year}-{month_number:02}" for year in times for month_number in months]
         time = time * len(months) + month
     categories, codes = [], []
     for name in features:
         values = (column[name] > 0).astype(np.int64) if name in NOT_ZERO else column[name]
-        found, code = _places(values)
-        categories.append(tuple(LABELS[name].get(int(own), f"code {own}") for own in found))
+        places, code = _places(values)
+        categories.append(tuple(LABELS[name].get(int(place), f"code {place}") for place in places))
         codes.append(code)
     return EventLog(
         kind=kind,
         source="fatal crashes",
         features=tuple(features.values()),
         categories=tuple(categories),
-        regions=tuple(STATES[int(own)] for own in regions),
+        regions=tuple(STATES[int(state_code)] for state_code in regions),
         times=tuple(times),
         region=region,
         time=time,
@@ -212,8 +212,8 @@ def generated_log(
         Of each feature, five at most.
     """
     emissions = [
-        rng.dirichlet(np.full(size, own), size=GENERATED_STATES)
-        for size, own in zip(n_categories, _EMISSIONS, strict=False)
+        rng.dirichlet(np.full(size, concentration), size=GENERATED_STATES)
+        for size, concentration in zip(n_categories, _EMISSIONS, strict=False)
     ]
     states = _generated_states(shape, rng)
     weights = np.exp(_SPREAD_OF_ROWS * rng.standard_normal(shape))
@@ -224,8 +224,8 @@ def generated_log(
         gammas = rng.standard_gamma(_LIKENESS * of_states[states.ravel()] + 1e-9)
         tallies = rng.multinomial(rows, gammas / gammas.sum(axis=1, keepdims=True))
         # Features are independent given the cell: any order of rows within it does.
-        own = np.repeat(np.tile(np.arange(size), rows.size), tallies.ravel())
-        codes.append(own[np.argsort(cell + rng.random(own.size))])
+        categories = np.repeat(np.tile(np.arange(size), rows.size), tallies.ravel())
+        codes.append(categories[np.argsort(cell + rng.random(categories.size))])
     n_regions, n_times = shape
     return EventLog(
         kind=kind,

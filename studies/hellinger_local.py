@@ -62,9 +62,9 @@ def neighbours_of(counts: tuple[int, ...]) -> NDArray[np.int64]:
 
 def changes(counts: tuple[int, ...], candidates: NDArray[np.int64]) -> tuple[Floats, Floats]:
     """Return each candidate's distance from the data's posterior, and the largest change of its score."""
-    own = hellinger(PRIOR, np.array([counts]), candidates)[0]
+    distances = hellinger(PRIOR, np.array([counts]), candidates)[0]
     others = hellinger(PRIOR, neighbours_of(counts), candidates)
-    return own, np.abs(others - own).max(axis=0)
+    return distances, np.abs(others - distances).max(axis=0)
 
 
 def rows_of_printed() -> list[Row]:
@@ -72,8 +72,8 @@ def rows_of_printed() -> list[Row]:
     rows = []
     for figure, n, outcomes, local, smooth in PRINTED:
         simplex = count_simplex(n, len(PRIOR))
-        own = local_sensitivities(PRIOR, simplex)
-        kept = np.abs(own - float(local)) <= 0.5 * 10.0 ** (2 - len(local))
+        sensitivities = local_sensitivities(PRIOR, simplex)
+        kept = np.abs(sensitivities - float(local)) <= 0.5 * 10.0 ** (2 - len(local))
         scales = smooth_sensitivities(PRIOR, simplex, smoothness(EPSILON, DELTA, outcomes))
         rows += [
             Row(
@@ -81,7 +81,7 @@ def rows_of_printed() -> list[Row]:
                 ours=int(kept.sum()),
                 paper=">= 1",
                 claim=Claim(low=1),
-                note=f"of {len(own):,}; the paper does not say which",
+                note=f"of {len(sensitivities):,}; the paper does not say which",
             ),
             Row(
                 quantity=f"Figure {figure}: largest smooth sensitivity of these, n = {n}",
@@ -99,11 +99,11 @@ def run(out: Path, seed: int, size: Size) -> Result:
     """Enumerate all candidates of 100 records; every size is the same."""
     del seed, size
     simplex = count_simplex(100, 3)
-    found = {counts: changes(counts, simplex.counts) for counts in SHOWN}
+    by_counts = {counts: changes(counts, simplex.counts) for counts in SHOWN}
     small = count_simplex(12, 3)
     attained = [
         float(change.max() - change[int(np.argmin(distance))])
-        for distance, change in (changes(tuple(map(int, own)), small.counts) for own in small.counts)
+        for distance, change in (changes(tuple(map(int, row)), small.counts) for row in small.counts)
     ]
     pictured = count_simplex(sum(PICTURED), 3)
     own_distance, own_change = changes(PICTURED, pictured.counts)
@@ -117,7 +117,7 @@ def run(out: Path, seed: int, size: Size) -> Result:
             digits=4,
             note="attained at r = BI(x)",
         )
-        for (counts, (_, change)), printed in zip(found.items(), ("0.08", ""), strict=True)
+        for (counts, (_, change)), printed in zip(by_counts.items(), ("0.08", ""), strict=True)
     ]
     rows += [
         Row(
@@ -195,7 +195,7 @@ def run(out: Path, seed: int, size: Size) -> Result:
         first.set_xlabel("candidate $r$, in ascending order")
         first.set_ylim(0.0, 0.1455)  # the picture's scale
         for place, (axis, (counts, (distance, change))) in enumerate(
-            zip(axes[1:], found.items(), strict=True)
+            zip(axes[1:], by_counts.items(), strict=True)
         ):
             axis.scatter(distance, change, s=5, color=COLOURS[place], alpha=0.5, linewidths=0)
             top = int(np.argmin(distance))
@@ -215,7 +215,7 @@ def run(out: Path, seed: int, size: Size) -> Result:
         f"candidate, count {place + 1}": tuple(map(int, simplex.counts[:, place]))
         for place in range(len(PRIOR))
     }
-    for counts, (distance, change) in found.items():
+    for counts, (distance, change) in by_counts.items():
         curves[f"H(BI(x), r), x = {counts}"] = tuple(distance)
         curves[f"largest change of the score, x = {counts}"] = tuple(change)
     return conclude(out, "hellinger_local", rows, pictures=[path], curves=curves)

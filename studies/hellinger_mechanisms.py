@@ -75,45 +75,48 @@ CONFIGURATIONS = (
 )
 
 
-def noisy_counts(own: Configuration, repeats: int, rng: np.random.Generator) -> Counts:
+def noisy_counts(panel: Configuration, repeats: int, rng: np.random.Generator) -> Counts:
     """Return counts with discrete Laplace noise, cut at 0.
 
     A replaced record moves three counts by 2 in all. Of two counts with a public sum one is enough: it moves
     by 1.
     """
-    if len(own.counts) == 2:
-        first = own.counts[0] + discrete_laplace(1.0 / own.epsilon, (repeats,), rng)
-        kept = np.clip(first, 0, sum(own.counts))
-        return np.stack([kept, sum(own.counts) - kept], axis=1)
-    noise = discrete_laplace(2.0 / own.epsilon, (repeats, len(own.counts)), rng)
-    return np.maximum(np.array(own.counts) + noise, 0)
+    if len(panel.counts) == 2:
+        first = panel.counts[0] + discrete_laplace(1.0 / panel.epsilon, (repeats,), rng)
+        kept = np.clip(first, 0, sum(panel.counts))
+        return np.stack([kept, sum(panel.counts) - kept], axis=1)
+    noise = discrete_laplace(2.0 / panel.epsilon, (repeats, len(panel.counts)), rng)
+    return np.maximum(np.array(panel.counts) + noise, 0)
 
 
 def mean_distances(
-    own: Configuration, repeats: int, rng: np.random.Generator
+    panel: Configuration, repeats: int, rng: np.random.Generator
 ) -> dict[tuple[str, str], tuple[float, float, float | None, float | None]]:
     """Return mean Hellinger and L1 distance of each output, and standard errors; None: exact.
 
     By mechanism and exponent; Laplace noise has one law, which stands under the text's.
     """
-    n = sum(own.counts)
-    simplex = count_simplex(n, len(own.prior))
-    distances = hellinger(own.prior, np.array([own.counts]), simplex.counts)[0]
-    apart = np.abs(simplex.counts - np.array(own.counts)).sum(axis=1)
-    local = local_sensitivities(own.prior, simplex)
-    smooth = smooth_sensitivities(own.prior, simplex, smoothness(own.epsilon, DELTA, n))
-    row = int(simplex.row_of(own.counts)[0])
-    found: dict[tuple[str, str], tuple[float, float, float | None, float | None]] = {}
+    n = sum(panel.counts)
+    simplex = count_simplex(n, len(panel.prior))
+    distances = hellinger(panel.prior, np.array([panel.counts]), simplex.counts)[0]
+    apart = np.abs(simplex.counts - np.array(panel.counts)).sum(axis=1)
+    local = local_sensitivities(panel.prior, simplex)
+    smooth = smooth_sensitivities(panel.prior, simplex, smoothness(panel.epsilon, DELTA, n))
+    row = int(simplex.row_of(panel.counts)[0])
+    by_mechanism: dict[tuple[str, str], tuple[float, float, float | None, float | None]] = {}
     scales = {"global": local.max(), "local": local[row], "smooth": smooth[row]}
     for exponent, (name, scale) in itertools.product(EXPONENTS, scales.items()):
-        chances = special.softmax(-own.epsilon * distances / (EXPONENTS[exponent] * float(scale)))
-        found[name, exponent] = (float(chances @ distances), float(chances @ apart), None, None)
-    noisy = noisy_counts(own, repeats, rng)
-    laplace = distance_to(own.prior, own.counts, noisy), np.abs(noisy - np.array(own.counts)).sum(axis=1)
+        chances = special.softmax(-panel.epsilon * distances / (EXPONENTS[exponent] * float(scale)))
+        by_mechanism[name, exponent] = (float(chances @ distances), float(chances @ apart), None, None)
+    noisy = noisy_counts(panel, repeats, rng)
+    laplace = (
+        distance_to(panel.prior, panel.counts, noisy),
+        np.abs(noisy - np.array(panel.counts)).sum(axis=1),
+    )
     means = [float(values.mean()) for values in laplace]
     errors = [float(values.std() / np.sqrt(repeats)) for values in laplace]
-    found["Laplace", TEXT] = (means[0], means[1], errors[0], errors[1])
-    return found
+    by_mechanism["Laplace", TEXT] = (means[0], means[1], errors[0], errors[1])
+    return by_mechanism
 
 
 def certified_rows() -> list[Row]:
@@ -125,7 +128,7 @@ def certified_rows() -> list[Row]:
             ("local", "non-private"),
             ("smooth", f"({epsilon:g}, {DELTA:g})-DP"),
         ):
-            own = candidate_mechanism(
+            mechanism = candidate_mechanism(
                 prior,
                 n,
                 epsilon=epsilon,
@@ -143,7 +146,7 @@ def certified_rows() -> list[Row]:
             rows.append(
                 Row(
                     quantity=f"certified loss, {sensitivity}, the {exponent}'s law, {name}",
-                    ours=own.certified_loss,
+                    ours=mechanism.certified_loss,
                     paper=claim,
                     claim=None if sensitivity == "local" else Claim(high=epsilon),
                     verdict=Verdict.ADDED,
@@ -177,32 +180,33 @@ def rows_of_accuracy(categories: int = 3, gamma: float = 0.05) -> list[Row]:
     ]
 
 
-def rows_of_means(own: Configuration, repeats: int, rng: np.random.Generator) -> list[Row]:
+def rows_of_means(panel: Configuration, repeats: int, rng: np.random.Generator) -> list[Row]:
     """Return mean distances of a panel, and how they stand to those of Laplace noise."""
-    found = mean_distances(own, repeats, rng)
+    distances = mean_distances(panel, repeats, rng)
+    figure = f"Figure {panel.figure}"
     rows = []
-    for (name, exponent), (hell, apart, hell_error, apart_error) in found.items():
+    for (name, exponent), (hell, apart, hell_error, apart_error) in distances.items():
         law = "" if name == "Laplace" else f", the {exponent}'s law"
-        is_one_count = name == "Laplace" and len(own.counts) == 2
+        is_one_count = name == "Laplace" and len(panel.counts) == 2
         note = "noise of scale 1 / epsilon on one count, n public" if is_one_count else ""
         rows += [
             Row(
-                quantity=f"Figure {own.figure}: mean {measure} distance, {name}{law}, {own.name}, balanced",
+                quantity=f"{figure}: mean {measure} distance, {name}{law}, {panel.name}, balanced",
                 ours=value,
                 error=error,
                 note=note,
                 digits=3,
             )
             for measure, value, error in (("Hellinger", hell, hell_error), ("L1", apart, apart_error))
-            if measure == "Hellinger" or own.figure == "4"
+            if measure == "Hellinger" or panel.figure == "4"
         ]
-    laplace, _, error, _ = found["Laplace", TEXT]
+    laplace, _, error, _ = distances["Laplace", TEXT]
     for exponent in EXPONENTS:
-        best = min(found[name, exponent][0] for name in MECHANISMS[:3])
-        for name, value in (("best candidate", best), ("global", found["global", exponent][0])):
+        best = min(distances[name, exponent][0] for name in MECHANISMS[:3])
+        for name, value in (("best candidate", best), ("global", distances["global", exponent][0])):
             rows.append(
                 Row(
-                    quantity=f"Figure {own.figure}: {name} over Laplace, the {exponent}'s law, {own.name}",
+                    quantity=f"{figure}: {name} over Laplace, the {exponent}'s law, {panel.name}",
                     ours=value / laplace,
                     error=value / laplace * (error or 0.0) / laplace,
                     verdict=Verdict.ADDED,
@@ -219,8 +223,8 @@ def run(out: Path, seed: int, size: Size) -> Result:
     shown = size.pick(smallest=CONFIGURATIONS[:3], usual=CONFIGURATIONS, full=CONFIGURATIONS)
     rng = np.random.default_rng(seed)
     rows = [*certified_rows(), *rows_of_accuracy()]
-    for own in shown:
-        rows += rows_of_means(own, repeats, rng)
+    for panel in shown:
+        rows += rows_of_means(panel, repeats, rng)
     rows += rows_of_boxes(experiments, rng, is_whole=size.value != "smallest")
     path = out / "hellinger_mechanisms.png"
     curves = draw_boxes(path, rng)

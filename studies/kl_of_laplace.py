@@ -37,14 +37,14 @@ CONCLUSION = (
 def divergence(a: float, b: float, a_noisy: Floats, b_noisy: Floats) -> Floats:
     """Return KL(Beta(a_noisy, b_noisy) || Beta(a, b))."""
     moved_a, moved_b = a_noisy - a, b_noisy - b
-    found: Floats = (
+    divergences: Floats = (
         special.betaln(a, b)
         - special.betaln(a_noisy, b_noisy)
         + moved_a * special.digamma(a_noisy)
         + moved_b * special.digamma(b_noisy)
         - (moved_a + moved_b) * special.digamma(a_noisy + b_noisy)
     )
-    return found
+    return divergences
 
 
 def spectral_norm(a: float, b: float) -> float:
@@ -69,10 +69,10 @@ def mean_divergence(records: int, truth: float = TRUTH, scale: float = SENSITIVI
     weights = np.exp(-np.abs(noise) / scale)
     weights /= weights.sum()
     total = 0.0
-    for own, chance in zip(successes, chances / chances.sum(), strict=True):
-        a_noisy = np.maximum(own + noise, 0)[:, np.newaxis] + 1.0
-        b_noisy = np.maximum(records - own + noise, 0)[np.newaxis] + 1.0
-        own_divergence = divergence(own + 1.0, records - own + 1.0, a_noisy, b_noisy)
+    for ones, chance in zip(successes, chances / chances.sum(), strict=True):
+        a_noisy = np.maximum(ones + noise, 0)[:, np.newaxis] + 1.0
+        b_noisy = np.maximum(records - ones + noise, 0)[np.newaxis] + 1.0
+        own_divergence = divergence(ones + 1.0, records - ones + 1.0, a_noisy, b_noisy)
         total += float(chance) * float(weights @ own_divergence @ weights)
     return total
 

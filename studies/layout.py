@@ -222,8 +222,12 @@ def grid_lines(grid: Grid, taken: Sequence[tuple[Mapping[str, str], re.Match[str
     return table(
         header,
         (
-            [line, *([papers.get(line, "")] if papers else []), *(own.get(column, "") for column in columns)]
-            for line, own in cells.items()
+            [
+                line,
+                *([papers.get(line, "")] if papers else []),
+                *(by_column.get(column, "") for column in columns),
+            ]
+            for line, by_column in cells.items()
         ),
     )
 

@@ -50,7 +50,7 @@ def le_cam(prior: tuple[str, float, float], x: Sequence[float], y: Sequence[floa
         laws = [stats.gamma(first + records, scale=1.0 / (second + total)) for total in sums]
     else:
         laws = [stats.beta(first + total, second + records - total) for total in sums]
-    rho = math.fsum(abs(one - other) for one, other in zip(*sets, strict=True))
+    rho = math.fsum(abs(left - right) for left, right in zip(*sets, strict=True))
     return Bound(
         value=rho / 2.0 * _overlap(*laws),
         quantity=Quantity.DISTANCE,
@@ -66,5 +66,5 @@ def _overlap(law: Any, other: Any) -> float:
         theta = law.ppf(chance)
         return math.exp(min(0.0, float(other.logpdf(theta) - law.logpdf(theta))))
 
-    found, _ = integrate.quad(share, 0.0, 1.0, limit=400)
-    return float(found)
+    overlap, _ = integrate.quad(share, 0.0, 1.0, limit=400)
+    return float(overlap)

@@ -59,7 +59,9 @@ def run(out: Path, seed: int, size: Size) -> Result:
     barker = {epsilon: step_cost(epsilon, rule="barker") for epsilon in shown}
     scan = random_scan(3.0, 1, 10)
     # A sweep updates each latent variable and theta, each for epsilon 1.
-    latent, shared = (Variable(change=0.5, is_of_one_record=own) for own in (True, False))
+    latent, shared = (
+        Variable(change=0.5, is_of_one_record=is_of_one_record) for is_of_one_record in (True, False)
+    )
     sweep = sweep_cost([latent] * 5 + [shared], 1.0)
     anneal = annealing_cost(LEVELS, n_points=5)
     rows = [
@@ -193,13 +195,18 @@ def run(out: Path, seed: int, size: Size) -> Result:
             for share, loss in zip(shares, secret, strict=True)
         ),
         *(("Q / N", share, "the paper's price, nats", 12.0 * share) for share in shares),
-        *(("epsilon", own, "delta of Metropolis", metropolis[own].delta) for own in shown),
+        *(("epsilon", each, "delta of Metropolis", metropolis[each].delta) for each in shown),
         *(
-            ("epsilon", own, "largest chance of a rejection by Metropolis", metropolis[own].largest_rejection)
-            for own in shown
+            (
+                "epsilon",
+                each,
+                "largest chance of a rejection by Metropolis",
+                metropolis[each].largest_rejection,
+            )
+            for each in shown
         ),
-        *(("epsilon", own, "delta of Barker", barker[own].delta) for own in shown),
-        *(("epsilon", own, "largest log ratio of Barker", barker[own].largest_log_ratio) for own in shown),
+        *(("epsilon", each, "delta of Barker", barker[each].delta) for each in shown),
+        *(("epsilon", each, "largest log ratio of Barker", barker[each].largest_log_ratio) for each in shown),
     ]
     columns = ("horizontal axis", "at", "quantity", "value")
     curves = dict(zip(columns, zip(*lines, strict=True), strict=True))

@@ -35,14 +35,14 @@ CONCLUSION = (
 def sensitivities(records: int = 4) -> tuple[int, int, int]:
     """Return L1 sensitivities over Bernoulli data: (n+, n-) replaced, (n+, n-) added, n+ alone replaced."""
     replaced = added = alone = 0
-    for own in itertools.product((0, 1), repeat=records):
-        ones = sum(own)
+    for data in itertools.product((0, 1), repeat=records):
+        ones = sum(data)
         for place, value in itertools.product(range(records), (0, 1)):
-            moved = ones - own[place] + value
+            moved = ones - data[place] + value
             alone = max(alone, abs(moved - ones))
             replaced = max(replaced, abs(moved - ones) + abs((records - moved) - (records - ones)))
         for value in (0, 1):
-            more = (*own, value)
+            more = (*data, value)
             apart = abs(sum(more) - ones) + abs((len(more) - sum(more)) - (records - ones))
             added = max(added, apart)
     return replaced, added, alone
@@ -76,8 +76,8 @@ def share_dilated(n: int = 100) -> float:
     """Return the share of candidates r whose utility times exp(beta) another has; the proof needs 1."""
     simplex = count_simplex(n, 2)
     distances = hellinger((7.0, 4.0), np.array([[n // 2, n - n // 2]]), simplex.counts)[0]
-    own = distances[distances > 0.0]
-    dilated = math.exp(smoothness(0.8, 0.8, n)) * own
+    positive = distances[distances > 0.0]
+    dilated = math.exp(smoothness(0.8, 0.8, n)) * positive
     return float(np.mean([np.isclose(distances, value, rtol=1e-9, atol=0.0).any() for value in dilated]))
 
 
@@ -186,7 +186,7 @@ def run(out: Path, seed: int, size: Size) -> Result:
     points = np.linspace(LEAST, 1.0 - 3.0 * LEAST, 201)
     right, one_pass = marginal_of_truncated(points), stats.beta.pdf(points, 5.0, 4.0)
     step = float(points[1] - points[0])
-    right, one_pass = (own / (own.sum() * step) for own in (right, one_pass))
+    right, one_pass = (density / (density.sum() * step) for density in (right, one_pass))
     path = out / "mistakes.png"
     with picture(
         path,

@@ -95,15 +95,15 @@ def scales_of(panel: Panel) -> Scales:
 
 def distance_to(prior: tuple[float, ...], counts: tuple[int, ...], others: Floats | Counts) -> Floats:
     """Return Hellinger distances of a posterior to those of counts that need not be whole."""
-    own, other = np.array(prior) + counts, np.array(prior) + others
-    log_affinity = _log_beta((own + other) / 2.0) - (_log_beta(own) + _log_beta(other)) / 2.0
-    found: Floats = np.sqrt(np.maximum(-np.expm1(log_affinity), 0.0))
-    return found
+    parameters, other = np.array(prior) + counts, np.array(prior) + others
+    log_affinity = _log_beta((parameters + other) / 2.0) - (_log_beta(parameters) + _log_beta(other)) / 2.0
+    distance: Floats = np.sqrt(np.maximum(-np.expm1(log_affinity), 0.0))
+    return distance
 
 
 def _log_beta(parameters: Floats) -> Floats:
-    found: Floats = special.gammaln(parameters).sum(axis=-1) - special.gammaln(parameters.sum(axis=-1))
-    return found
+    log_beta: Floats = special.gammaln(parameters).sum(axis=-1) - special.gammaln(parameters.sum(axis=-1))
+    return log_beta
 
 
 def their_noise(panel: Panel, counts: Counts, size: int, rng: np.random.Generator) -> Counts:
@@ -127,12 +127,12 @@ def distances_of(panel: Panel, scales: Scales, rng: np.random.Generator) -> dict
     row = int(scales.simplex.row_of(counts.tolist())[0])
     apart = hellinger(panel.prior, counts[None], candidates)[0]
     shown = apart if panel.measure == "Hellinger" else np.abs(candidates - counts).sum(axis=1).astype(float)
-    own = {"smooth": scales.smooth[row], "local": scales.local[row], "global": scales.local.max()}
-    found: dict[tuple[str, str], Floats] = {}
-    for (law, divisor), (name, scale) in itertools.product(LAWS, own.items()):
+    scale_of = {"smooth": scales.smooth[row], "local": scales.local[row], "global": scales.local.max()}
+    distances: dict[tuple[str, str], Floats] = {}
+    for (law, divisor), (name, scale) in itertools.product(LAWS, scale_of.items()):
         totals = np.cumsum(special.softmax(-panel.epsilon * apart / (divisor * float(scale))))
         drawn = np.searchsorted(totals, rng.random(RUNS) * totals[-1])
-        found[name, law] = shown[drawn]
+        distances[name, law] = shown[drawn]
     noisy = their_noise(panel, counts, RUNS, rng)
     laplace = (
         distance_to(panel.prior, tuple(counts.tolist()), noisy)
@@ -140,8 +140,8 @@ def distances_of(panel: Panel, scales: Scales, rng: np.random.Generator) -> dict
         else np.abs(noisy - counts).sum(axis=1).astype(float)
     )
     for law, _ in LAWS:
-        found["Laplace", law] = laplace
-    return found
+        distances["Laplace", law] = laplace
+    return distances
 
 
 def rows_of_boxes(experiments: int, rng: np.random.Generator, *, is_whole: bool) -> list[Row]:
@@ -149,14 +149,14 @@ def rows_of_boxes(experiments: int, rng: np.random.Generator, *, is_whole: bool)
     rows = []
     for panel in PANELS if is_whole else PANELS[2:3]:
         scales = scales_of(panel)
-        found: dict[tuple[str, str], list[float]] = {}
+        distances: dict[tuple[str, str], list[float]] = {}
         for _ in range(experiments):
             for key, values in distances_of(panel, scales, rng).items():
-                found.setdefault(key, []).append(float(np.median(values)))
+                distances.setdefault(key, []).append(float(np.median(values)))
         for law, name in itertools.product(dict(LAWS), ORDER):
             if name == "Laplace" and law != "code":
                 continue
-            rows.append(_row(panel, name, law, found[name, law], panel.medians[ORDER.index(name)]))
+            rows.append(_row(panel, name, law, distances[name, law], panel.medians[ORDER.index(name)]))
     return rows
 
 
@@ -199,13 +199,13 @@ def draw_boxes(path: Path, rng: np.random.Generator) -> dict[str, tuple[object, 
         rows=2,
     ) as axes:
         for axis, panel in zip(axes, PANELS, strict=True):
-            found = distances_of(panel, scales_of(panel), rng)
+            distances = distances_of(panel, scales_of(panel), rng)
             for name, (shift, (law, _)) in itertools.product(ORDER, enumerate(LAWS)):
                 if name == "Laplace" and law == "text":
                     continue
                 middle = ORDER.index(name) + (0.0 if name == "Laplace" else (-0.2, 0.2)[shift])
                 axis.boxplot(
-                    [found[name, law]],
+                    [distances[name, law]],
                     positions=[middle],
                     notch=True,
                     widths=0.32,
@@ -218,7 +218,8 @@ def draw_boxes(path: Path, rng: np.random.Generator) -> dict[str, tuple[object, 
                     flierprops={"markersize": 3, "markeredgecolor": COLOURS[shift]},
                 )
                 lines += [
-                    (panel.figure, panel.name, panel.measure, name, law, value) for value in found[name, law]
+                    (panel.figure, panel.name, panel.measure, name, law, value)
+                    for value in distances[name, law]
                 ]
             for place, median in enumerate(panel.medians):
                 if median is not None:

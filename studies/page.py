@@ -31,10 +31,10 @@ def page(rows_of: Mapping[str, Sequence[Mapping[str, str]]], studies: Iterable[S
     studies : iterable of Study
     """
     lines = [TEMPLATE.read_text(encoding="utf-8")]
-    for own in studies:
-        lines += [heading(own), ""]
-        lines += [*wrapped(f"`{own.name}` ({own.data}). {module_of(own).CONCLUSION}"), ""]
-        lines += [*tables(own.name, rows_of[own.name]), ""]
+    for study in studies:
+        lines += [heading(study), ""]
+        lines += [*wrapped(f"`{study.name}` ({study.data}). {module_of(study).CONCLUSION}"), ""]
+        lines += [*tables(study.name, rows_of[study.name]), ""]
     return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).rstrip("\n") + "\n"
 
 
@@ -52,7 +52,7 @@ def heading(study: Study) -> str:
 
 def numbers_of(folder: Path) -> dict[str, list[dict[str, str]]]:
     """Return the rows of each study, by its name, from a folder with a CSV file for each."""
-    return {own.name: read_rows(folder / f"{own.name}.csv") for own in STUDIES}
+    return {study.name: read_rows(folder / f"{study.name}.csv") for study in STUDIES}
 
 
 def main(arguments: list[str] | None = None) -> None:

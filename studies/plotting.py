@@ -55,13 +55,13 @@ def logarithmic(axis: Axes, *, x: bool = False, y: bool = False) -> None:
     """Make scales logarithmic, with plain numbers at their ticks."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter  # the plot extra
 
-    for scale, own, wanted in ((axis.set_xscale, axis.xaxis, x), (axis.set_yscale, axis.yaxis, y)):
+    for scale, axis_of_scale, wanted in ((axis.set_xscale, axis.xaxis, x), (axis.set_yscale, axis.yaxis, y)):
         if wanted:
             scale("log")
-            own.set_major_locator(LogLocator(numticks=9))
-            own.set_major_formatter(FuncFormatter(plain))
-            own.set_minor_formatter(NullFormatter())
-            own.set_tick_params(which="minor", length=0)
+            axis_of_scale.set_major_locator(LogLocator(numticks=9))
+            axis_of_scale.set_major_formatter(FuncFormatter(plain))
+            axis_of_scale.set_minor_formatter(NullFormatter())
+            axis_of_scale.set_tick_params(which="minor", length=0)
 
 
 def draw_line(

@@ -42,14 +42,17 @@ def released(draws: int, rng: np.random.Generator) -> Counts:
 
 def noise_aware_density(noisy: Counts, points: Floats) -> Floats:
     """Return the posterior density given both noisy counts, N = 20 public: a mixture over the successes."""
-    own = np.arange(RECORDS + 1)
+    successes = np.arange(RECORDS + 1)
     logs = (
-        -np.log(RECORDS + 1.0) - (np.abs(noisy[0] - own) + np.abs(noisy[1] - (RECORDS - own))) * EPSILON / 2.0
+        -np.log(RECORDS + 1.0)
+        - (np.abs(noisy[0] - successes) + np.abs(noisy[1] - (RECORDS - successes))) * EPSILON / 2.0
     )
     weights = special.softmax(logs)
-    densities = stats.beta.pdf(points, own[:, np.newaxis] + 1.0, RECORDS - own[:, np.newaxis] + 1.0)
-    found: Floats = weights @ densities
-    return found
+    densities = stats.beta.pdf(
+        points, successes[:, np.newaxis] + 1.0, RECORDS - successes[:, np.newaxis] + 1.0
+    )
+    density: Floats = weights @ densities
+    return density
 
 
 def mass_within(noisy: Counts, level: float = 0.95) -> Floats:
@@ -57,8 +60,8 @@ def mass_within(noisy: Counts, level: float = 0.95) -> Floats:
     plug_in = (np.maximum(noisy, 0) + 1.0).T
     ends = [stats.beta.ppf(share, *plug_in) for share in ((1.0 - level) / 2.0, (1.0 + level) / 2.0)]
     low, high = stats.beta.cdf(np.array(ends), SUCCESSES + 1.0, RECORDS - SUCCESSES + 1.0)
-    found: Floats = high - low
-    return found
+    mass: Floats = high - low
+    return mass
 
 
 def spread(density: Floats) -> float:
@@ -74,15 +77,15 @@ def run(out: Path, seed: int, size: Size) -> Result:
     rng = np.random.default_rng(seed)
     counts = np.array([SUCCESSES, RECORDS - SUCCESSES])
     noisy = released(DRAWN, rng)
-    plug_in = [stats.beta.pdf(POINTS, *(np.maximum(own, 0) + 1.0)) for own in noisy]
+    plug_in = [stats.beta.pdf(POINTS, *(np.maximum(pair, 0) + 1.0)) for pair in noisy]
     held = mass_within(noisy)
-    aware = [noise_aware_density(own, POINTS) for own in noisy]
+    aware = [noise_aware_density(pair, POINTS) for pair in noisy]
     exact = stats.beta.pdf(POINTS, *(counts + 1.0))
     tempered = np.exp(
         log_density(POINTS, SUCCESSES / TEMPERATURE + 1.0, (RECORDS - SUCCESSES) / TEMPERATURE + 1.0, LEAST)
     )
     spreads = {"posterior": spread(exact), "OPS": spread(tempered)}
-    centres = [float((max(own[0], 0) + 1.0) / (np.maximum(own, 0).sum() + 2.0)) for own in noisy]
+    centres = [float((max(pair[0], 0) + 1.0) / (np.maximum(pair, 0).sum() + 2.0)) for pair in noisy]
     error = float(np.std(centres)) / np.sqrt(2.0 * (DRAWN - 1))
     rows = [
         Row(
@@ -118,8 +121,8 @@ def run(out: Path, seed: int, size: Size) -> Result:
         ),
         Row(
             quantity="mean spread of the thirty noise-aware posteriors",
-            ours=float(np.mean([spread(own) for own in aware])),
-            error=float(np.std([spread(own) for own in aware]) / np.sqrt(DRAWN)),
+            ours=float(np.mean([spread(curve) for curve in aware])),
+            error=float(np.std([spread(curve) for curve in aware]) / np.sqrt(DRAWN)),
             verdict=Verdict.ADDED,
             digits=3,
         ),
@@ -159,6 +162,6 @@ def run(out: Path, seed: int, size: Size) -> Result:
             axis.set_yticks(range(0, 8, 2))
         axes[0].set_ylabel("density of $p$")
     curves = {"p": tuple(POINTS), "posterior": tuple(exact), "OPS": tuple(tempered)}
-    curves |= {f"plug-in {place + 1}": tuple(own) for place, own in enumerate(plug_in)}
-    curves |= {f"noise-aware {place + 1}": tuple(own) for place, own in enumerate(aware)}
+    curves |= {f"plug-in {place + 1}": tuple(curve) for place, curve in enumerate(plug_in)}
+    curves |= {f"noise-aware {place + 1}": tuple(curve) for place, curve in enumerate(aware)}
     return conclude(out, "posteriors_beta", rows, pictures=[path], curves=curves)

@@ -56,17 +56,17 @@ def load_counts() -> tuple[Counts, str]:
     except (pa.ArrowException, OSError):
         message = "adult.parquet: cannot be read; mend it, or take it away, and a study simulates some"
         raise SchemaError(message) from None
-    group = 2 * np.array([own.strip() == "Male" for own in table["sex"]])
-    group = group + np.array([own.strip() in DEGREES for own in table["education"]])
-    income = np.array([own.strip().startswith(">") for own in table["income"]])
+    group = 2 * np.array([value.strip() == "Male" for value in table["sex"]])
+    group = group + np.array([value.strip() in DEGREES for value in table["education"]])
+    income = np.array([value.strip().startswith(">") for value in table["income"]])
     return np.bincount(2 * group + income, minlength=8).reshape(4, 2), "adult"
 
 
 def answers(joint: Floats) -> Floats:
     """Return E(y | z) of joint distributions (..., 8), shape (..., 4)."""
     pairs = joint.reshape(*joint.shape[:-1], 4, 2)
-    found: Floats = pairs[..., 1] / pairs.sum(axis=-1)
-    return found
+    shares: Floats = pairs[..., 1] / pairs.sum(axis=-1)
+    return shares
 
 
 def errors_of_draws(

@@ -79,7 +79,7 @@ def run(out: Path, seed: int, size: Size) -> Result:
     """Simulate data sets of 100 to 100,000 records."""
     repeats = size.pick(smallest=4_000, usual=200_000, full=1_000_000)
     rng = np.random.default_rng(seed)
-    found = {
+    by_records = {
         records: {name: efficiency(values, records) for name, values in estimates(records, repeats, rng)}
         for records in SHOWN
     }
@@ -89,7 +89,7 @@ def run(out: Path, seed: int, size: Size) -> Result:
         "Laplace mean": ("1", 1.0),
         **{f"OPS draw, a0 = {least:g}": ("1 + T", 1.0 + temperature(least)) for least in CUTS},
     }
-    last = found[SHOWN[-1]]
+    last = by_records[SHOWN[-1]]
     rows = [
         Row(
             quantity=f"ARE of {name}",
@@ -117,7 +117,7 @@ def run(out: Path, seed: int, size: Size) -> Result:
         Row(quantity=f"limit 1 + T, a0 = {least:g}", ours=1.0 + temperature(least), digits=5)
         for least in CUTS
     ]
-    own, tempered = (scaled_variance(SHOWN[-1], hot) for hot in (1.0, temperature(CUTS[0])))
+    untempered, tempered = (scaled_variance(SHOWN[-1], hot) for hot in (1.0, temperature(CUTS[0])))
     rows += [
         Row(
             quantity=quantity,
@@ -130,7 +130,7 @@ def run(out: Path, seed: int, size: Size) -> Result:
         for quantity, value, paper, limit, note in (
             (
                 "Theorem 4: N times the posterior's variance over p (1 - p)",
-                own,
+                untempered,
                 "2",
                 2.0,
                 "2 is the variance of a draw about the truth",
@@ -144,7 +144,7 @@ def run(out: Path, seed: int, size: Size) -> Result:
             ),
             (
                 "Section 3.3: variance at temperature T over the posterior's, a0 = 0.2",
-                tempered / own,
+                tempered / untempered,
                 "(1 + T) / 2",
                 (1.0 + temperature(CUTS[0])) / 2.0,
                 "T; (1 + T) / 2 is the ratio of two draws' variances",
@@ -164,7 +164,7 @@ def run(out: Path, seed: int, size: Size) -> Result:
             if name != "non-private draw":
                 draw_limit(axis, value, f"$1 + T$ = {value:.4g}" if name.startswith("OPS") else f"{value:g}")
             draw_line(
-                axis, SHOWN, [found[own_records][name][0] for own_records in SHOWN], _label(name), series
+                axis, SHOWN, [by_records[own_records][name][0] for own_records in SHOWN], _label(name), series
             )
         logarithmic(axis, x=True)
         axis.set_ylim(0.0, 8.2)
@@ -174,6 +174,6 @@ def run(out: Path, seed: int, size: Size) -> Result:
         axis.legend(loc="center left", bbox_to_anchor=(0.0, 0.66), ncols=2)
     curves: dict[str, tuple[float, ...]] = {"N": SHOWN}
     for name in limits:
-        curves[name] = tuple(found[own_records][name][0] for own_records in SHOWN)
-        curves[f"{name}, standard error"] = tuple(found[own_records][name][1] for own_records in SHOWN)
+        curves[name] = tuple(by_records[own_records][name][0] for own_records in SHOWN)
+        curves[f"{name}, standard error"] = tuple(by_records[own_records][name][1] for own_records in SHOWN)
     return conclude(out, "relative_efficiency", rows, pictures=[path], curves=curves)

@@ -141,7 +141,7 @@ class Result:
 
     def __getitem__(self, quantity: str) -> Row:
         """Return the row of a quantity."""
-        return next(found for found in self.rows if found.quantity == quantity)
+        return next(row for row in self.rows if row.quantity == quantity)
 
 
 def conclude(
@@ -168,7 +168,7 @@ def conclude(
     """
     kept = tuple(rows)
     files = [*pictures, out / f"{name}.csv"]
-    write_rows(files[-1], COLUMNS, [found.cells() for found in kept])
+    write_rows(files[-1], COLUMNS, [row.cells() for row in kept])
     if curves is not None:
         files.append(out / f"{name}-curves.csv")
         write_rows(files[-1], tuple(curves), zip(*curves.values(), strict=True))

@@ -75,7 +75,7 @@ CONCLUSION = (
 
 def _check(family: str, metric: str) -> None:
     if METRICS.get(family) != metric:
-        known = ", ".join(f"{name} ({own})" for name, own in METRICS.items())
+        known = ", ".join(f"{name} ({formula})" for name, formula in METRICS.items())
         message = f"a family goes with its metric: {known}"
         raise UsageError(message)
 
@@ -105,23 +105,25 @@ def lipschitz(family: str, parameters: Mapping[str, tuple[float, float]], metric
         message = f"{family}: no parameter {unknown[0]}; it has {' and '.join(PARAMETERS[family])}"
         raise UsageError(message)
     if family == "exponential":
-        found = interval_of(parameters, "rate")[1]
+        constant = interval_of(parameters, "rate")[1]
     elif family == "laplace":
-        found = _inverse(interval_of(parameters, "scale")[0])
+        constant = _inverse(interval_of(parameters, "scale")[0])
     elif family == "beta-binomial":
         low, high = interval_of(parameters, "probability", 0.0, 1.0)
         trials = interval_of(parameters, "trials", 1.0)[1]
         # log C(n, k) is concave: its steepest chords are the first and the last, of slope log n and -log n.
-        found = math.log(trials) + max(abs(float(special.logit(end))) for end in (low, high))
+        constant = math.log(trials) + max(abs(float(special.logit(end))) for end in (low, high))
     elif family == "normal":
         mean = interval_of(parameters, "mean", -math.inf)
-        found = max(1.0, *map(abs, mean)) / 2.0 * _inverse(interval_of(parameters, "variance")[0])
+        constant = max(1.0, *map(abs, mean)) / 2.0 * _inverse(interval_of(parameters, "variance")[0])
     else:
-        found = math.log(_inverse(interval_of(parameters, "least_probability", 0.0, 1.0)[0]))
-    if not math.isfinite(found):
+        constant = math.log(_inverse(interval_of(parameters, "least_probability", 0.0, 1.0)[0]))
+    if not math.isfinite(constant):
         message = f"{family}: the log likelihood is unbounded on these intervals; no finite L exists"
         raise UsageError(message)
-    return Bound(value=float(found), quantity=Quantity.LIPSCHITZ, is_guarantee=True, rests_on="Assumption 1")
+    return Bound(
+        value=float(constant), quantity=Quantity.LIPSCHITZ, is_guarantee=True, rests_on="Assumption 1"
+    )
 
 
 def _inverse(value: float) -> float:
@@ -151,13 +153,13 @@ def concentration(family: str, prior: Mapping[str, float], metric: str) -> Bound
     prior = {name: number_of(name, value, above=0.0) for name, value in prior.items()}
     match family, prior:
         case "exponential", {"rate": rate}:
-            found = rate
+            constant = rate
         case "laplace", {"inverse_scale": rate}:
-            found = rate
+            constant = rate
         case "normal", {"precision": rate}:
-            found = 2.0 * rate
+            constant = 2.0 * rate
         case "beta-binomial", {"alpha": alpha, "trials": 1.0}:
-            found = _concentration_of_one_trial(alpha)
+            constant = _concentration_of_one_trial(alpha)
         case "beta-binomial", {"alpha": _, "trials": _}:
             message = "beta-binomial: below L = log(trials) no parameter qualifies: no c > 0 exists (Lemma 5)"
             raise UsageError(message)
@@ -168,7 +170,7 @@ def concentration(family: str, prior: Mapping[str, float], metric: str) -> Bound
             message = f"{family}: this prior has no c of Assumption 2"
             raise UsageError(message)
     return Bound(
-        value=float(found), quantity=Quantity.CONCENTRATION, is_guarantee=False, rests_on="Assumption 2"
+        value=float(constant), quantity=Quantity.CONCENTRATION, is_guarantee=False, rests_on="Assumption 2"
     )
 
 
@@ -176,8 +178,8 @@ def _concentration_of_one_trial(alpha: float) -> float:
     """The least of -log(1 - mass) / L over L, where the mass is that of [1/(1+e^L), 1/(1+e^-L)]."""
     steps = np.geomspace(1e-4, 400.0, 4001)
     outside = 2.0 * special.betainc(alpha, alpha, special.expit(-steps))
-    own = -np.log(np.maximum(outside, 1e-300)) / steps
-    return float(own[outside > 1e-290].min())
+    slopes = -np.log(np.maximum(outside, 1e-300)) / steps
+    return float(slopes[outside > 1e-290].min())
 
 
 def kl_bound(smoothness: Bound | float, rho: float) -> Bound:
@@ -195,9 +197,9 @@ def kl_bound(smoothness: Bound | float, rho: float) -> Bound:
     UsageError
         Where the bound is another one, or the distance is negative.
     """
-    own, rho = smoothness_of(smoothness), number_of("rho", rho, least=0.0)
-    value = 2.0 * own.value * rho if own.is_guarantee else KAPPA * rho / own.value
-    return Bound(value=value, quantity=Quantity.KL, is_guarantee=own.is_guarantee, rests_on=own.rests_on)
+    bound, rho = smoothness_of(smoothness), number_of("rho", rho, least=0.0)
+    value = 2.0 * bound.value * rho if bound.is_guarantee else KAPPA * rho / bound.value
+    return Bound(value=value, quantity=Quantity.KL, is_guarantee=bound.is_guarantee, rests_on=bound.rests_on)
 
 
 def total_variation_bound(smoothness: Bound | float, rho: float) -> Bound:
@@ -236,10 +238,10 @@ def privacy_of_posterior_sampling(smoothness: Bound | float, rho: float, queries
     UsageError
         Where the smoothness is no guarantee, the distance is negative, or there is no query.
     """
-    own = smoothness_of(smoothness)
-    lipschitz_constant = own.guaranteed()
+    bound = smoothness_of(smoothness)
+    lipschitz_constant = bound.guaranteed()
     value = 2.0 * lipschitz_constant * number_of("rho", rho, least=0.0) * whole_number_of("queries", queries)
-    return Bound(value=value, quantity=Quantity.EPSILON, is_guarantee=True, rests_on=own.rests_on)
+    return Bound(value=value, quantity=Quantity.EPSILON, is_guarantee=True, rests_on=bound.rests_on)
 
 
 def distinguishability(smoothness: Bound | float, n: int, delta: float) -> Bound:
@@ -262,17 +264,17 @@ def distinguishability(smoothness: Bound | float, n: int, delta: float) -> Bound
     UsageError
         Where one of them is not so.
     """
-    own, draws = smoothness_of(smoothness), whole_number_of("n", n)
+    bound, draws = smoothness_of(smoothness), whole_number_of("n", n)
     if not number_of("delta", delta, above=0.0) < 1.0:
         message = "delta: a number below 1 is needed"
         raise UsageError(message)
-    if own.value == 0.0:
+    if bound.value == 0.0:
         message = "smoothness: at L = 0 no data can be told apart; there is no such distance"
         raise UsageError(message)
     base = 3.0 * math.log(1.0 / delta) / draws
-    value = base / (4.0 * own.value) if own.is_guarantee else base * own.value / 2.0 / KAPPA
+    value = base / (4.0 * bound.value) if bound.is_guarantee else base * bound.value / 2.0 / KAPPA
     return Bound(
-        value=value, quantity=Quantity.DISTANCE, is_guarantee=own.is_guarantee, rests_on=own.rests_on
+        value=value, quantity=Quantity.DISTANCE, is_guarantee=bound.is_guarantee, rests_on=bound.rests_on
     )
 
 

@@ -38,10 +38,10 @@ def kl_by_quadrature(records: int, moved: float) -> float:
     first = stats.gamma(records + 1, scale=1.0)
     second = stats.gamma(records + 1, scale=1.0 / (1.0 + moved))
     ends = float(first.ppf(1e-15)), float(first.isf(1e-15))
-    found, _ = integrate.quad(
+    divergence, _ = integrate.quad(
         lambda theta: first.pdf(theta) * (first.logpdf(theta) - second.logpdf(theta)), *ends, limit=400
     )
-    return float(found)
+    return float(divergence)
 
 
 def worst_share_of_theorem(n_records: int = 8, bound: float = 1.0) -> tuple[float, float]:
@@ -53,10 +53,10 @@ def worst_share_of_theorem(n_records: int = 8, bound: float = 1.0) -> tuple[floa
     worst_kl = worst_ratio = 0.0
     for total, rho in itertools.product((0.0, 1.0, 5.0, 40.0), (0.01, 0.1, 1.0, 5.0)):
         logs = [n_records * np.log(rates) - rates * moved for moved in (total, total + rho)]
-        first, second = (own - np.logaddexp.reduce(own) for own in logs)
+        first, second = (log_weights - np.logaddexp.reduce(log_weights) for log_weights in logs)
         worst_ratio = max(worst_ratio, float(np.abs(first - second).max()) / (2.0 * bound * rho))
-        for one, other in ((first, second), (second, first)):
-            worst_kl = max(worst_kl, float(np.sum(np.exp(one) * (one - other))) / (2.0 * bound * rho))
+        for left, right in ((first, second), (second, first)):
+            worst_kl = max(worst_kl, float(np.sum(np.exp(left) * (left - right))) / (2.0 * bound * rho))
     return worst_kl, worst_ratio
 
 
@@ -82,7 +82,7 @@ def worst_share_of_network(least: float = 0.05, *, by_degree: bool = True, by_ou
     outcomes = list(itertools.product((0, 1), repeat=3))
     worst = 0.0
     for tables in itertools.product((least, 1.0 - least), repeat=7):
-        logs = {own: _log_probability(own, tables) for own in outcomes}
+        logs = {outcome: _log_probability(outcome, tables) for outcome in outcomes}
         bound = -min(logs.values()) if by_outcome else math.log(1.0 / least)
         for x, y in itertools.combinations(outcomes, 2):
             rho = float(np.sum((1 + degrees) * (np.array(x) != np.array(y))))
@@ -93,7 +93,9 @@ def worst_share_of_network(least: float = 0.05, *, by_degree: bool = True, by_ou
 def _log_probability(outcome: tuple[int, ...], tables: Sequence[float]) -> float:
     first, second, _ = outcome
     ones = tables[0], tables[1 + first], tables[3 + 2 * first + second]
-    return sum(math.log(one if value else 1.0 - one) for one, value in zip(ones, outcome, strict=True))
+    return sum(
+        math.log(chance if value else 1.0 - chance) for chance, value in zip(ones, outcome, strict=True)
+    )
 
 
 def worst_share_of_product(n: int, rate: float = 2.0) -> float:
@@ -132,7 +134,7 @@ def rows_of_checks(
 ) -> list[Row]:
     """Return every statement beside its check."""
     kl, ratio = worst_share_of_theorem()
-    found = [
+    rows = [
         Row(quantity="omega", ours=omega, paper="1.25643", claim=near(1.25643, 5e-6), digits=13),
         Row(quantity="kappa", ours=kappa, paper="4.91081", claim=near(4.91081, 5e-6), digits=13),
         Row(quantity="Theorem 1(i): largest KL over 2 L rho", ours=kl, paper="<= 1", claim=AT_MOST_1),
@@ -149,7 +151,7 @@ def rows_of_checks(
             claim=AT_MOST_1,
         ),
     ]
-    found += [
+    rows += [
         Row(
             quantity=f"Theorem 1(ii): KL, n = {records:,}, one record of 1",
             ours=counterexample(records, 1.0)[0],
@@ -160,7 +162,7 @@ def rows_of_checks(
         )
         for records in (15, 16, 100, 1000)
     ]
-    found += [
+    rows += [
         Row(
             quantity="Theorem 2(ii): total variation, n = 1,000, one record of 0.1",
             ours=counterexample(1000, 0.1)[1],
@@ -237,7 +239,7 @@ def rows_of_checks(
             digits=3,
         ),
     ]
-    return found
+    return rows
 
 
 def mass_of_binomial(bound: float, trials: int, alpha: float) -> float:

@@ -19,8 +19,8 @@ def run_study(study: Study, out: Path, seed: int, size: Size) -> str:
     start = time.perf_counter()
     result = module_of(study).run(out, seed, size)
     lines = [f"{study.name}: {study.paper}, {study.result}; {time.perf_counter() - start:.1f} s"]
-    for found in result.rows:
-        quantity, paper, ours, error, verdict, _ = found.cells()
+    for row in result.rows:
+        quantity, paper, ours, error, verdict, _ = row.cells()
         beside = f"; paper {paper}" if paper else ""
         lines.append(f"  {quantity}: {ours} ({error}){beside}: {verdict}")
     return "\n".join([*lines, *(f"  wrote {path}" for path in result.files)])

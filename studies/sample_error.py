@@ -57,8 +57,10 @@ def exact_draw_error(records: int, temperature: float, least: float, prior: floa
     successes = np.arange(records + 1)
     chances = stats.binom.pmf(successes, records, TRUTH)
     kept = chances > 1e-15
-    own = successes[kept]
-    ones, zeros = (1.0 + (prior - 1.0 + seen) / temperature for seen in (own, records - own))
+    kept_successes = successes[kept]
+    ones, zeros = (
+        1.0 + (prior - 1.0 + seen) / temperature for seen in (kept_successes, records - kept_successes)
+    )
     errors = mean_error(ones, zeros, least, TRUTH)
     return float(chances[kept] @ errors)
 
@@ -77,8 +79,8 @@ def exact_laplace_errors(scale: float, prior: float = 1.0) -> dict[int, float]:
     }
     return {
         records: sum(
-            float(stats.binom.pmf(own, records, TRUTH)) * float(laws[own] @ errors @ laws[records - own])
-            for own in range(records + 1)
+            float(stats.binom.pmf(ones, records, TRUTH)) * float(laws[ones] @ errors @ laws[records - ones])
+            for ones in range(records + 1)
         )
         for records in FEW
     }
@@ -123,7 +125,10 @@ def simulated(
         ).draws[0],
     }
     errors = {name: np.abs(values - TRUTH) for name, values in draws.items()}
-    return {name: (float(own.mean()), float(own.std() / np.sqrt(repeats))) for name, own in errors.items()}
+    return {
+        name: (float(values.mean()), float(values.std() / np.sqrt(repeats)))
+        for name, values in errors.items()
+    }
 
 
 def run(out: Path, seed: int, size: Size) -> Result:
@@ -134,7 +139,7 @@ def run(out: Path, seed: int, size: Size) -> Result:
     curves: dict[str, tuple[float, ...]] = {"N": POINTS}
     crossings, distances = [], []
     for relation, words in RELATIONS:
-        found = {records: simulated(records, relation, repeats, rng) for records in SHOWN}
+        by_records = {records: simulated(records, relation, repeats, rng) for records in SHOWN}
         temperature = range_of_change(LEAST, relation=relation) / EPSILON
         laplace = exact_laplace_errors((2.0 if relation == "replace_one" else 1.0) / EPSILON)
         verdict = Verdict.AGREES if relation == "replace_one" else Verdict.ADDED
@@ -145,7 +150,7 @@ def run(out: Path, seed: int, size: Size) -> Result:
         }
         for name, records in itertools.product(METHODS, SHOWN):
             error: float | None
-            value, error = found[records][name]
+            value, error = by_records[records][name]
             if records in sums[name]:
                 distances.append(abs(value - sums[name][records]) / error)
                 value, error = sums[name][records], None
@@ -155,9 +160,9 @@ def run(out: Path, seed: int, size: Size) -> Result:
         rows += rows_of_crossing(relation, words)
         crossings.append(int(rows[-len(PRIORS)].ours))
         for name in METHODS:
-            own = [(sums[name][n], 0.0) if n in sums[name] else found[n][name] for n in POINTS]
-            curves[f"{name}, {relation}"] = tuple(value for value, _ in own)
-            curves[f"{name}, {relation}, standard error"] = tuple(error for _, error in own)
+            curve = [(sums[name][n], 0.0) if n in sums[name] else by_records[n][name] for n in POINTS]
+            curves[f"{name}, {relation}"] = tuple(value for value, _ in curve)
+            curves[f"{name}, {relation}, standard error"] = tuple(error for _, error in curve)
     rows.append(
         Row(
             quantity="largest distance of a simulated mean from its sum, in standard errors",

@@ -19,8 +19,8 @@ def log_mass(a: ArrayLike, b: ArrayLike, a0: float) -> Floats:
     # Mirrored so that the mass lies towards 1: what is beyond 1 - a0 then costs no digits of what is not.
     larger, smaller = np.maximum(first, second), np.minimum(first, second)
     share = special.betainc(larger, smaller, 1.0 - a0) - special.betainc(larger, smaller, a0)
-    found: Floats = special.betaln(first, second) + np.log(share)
-    return found
+    log_value: Floats = special.betaln(first, second) + np.log(share)
+    return log_value
 
 
 def mean_error(a: ArrayLike, b: ArrayLike, a0: float, truth: float) -> Floats:
@@ -32,13 +32,13 @@ def mean_error(a: ArrayLike, b: ArrayLike, a0: float, truth: float) -> Floats:
     mean = first / (first + second)
     above = mean * (high1 - middle1) - truth * (high - middle)
     below = truth * (middle - low) - mean * (middle1 - low1)
-    found: Floats = (above + below) / (high - low)
-    return found
+    error: Floats = (above + below) / (high - low)
+    return error
 
 
 def log_density(points: Floats, a: float, b: float, a0: float) -> Floats:
     """Return the log density on [a0, 1 - a0], and minus infinity elsewhere."""
     inside = (points >= a0) & (points <= 1.0 - a0)
     safe = np.where(inside, points, 0.5)
-    own = (a - 1.0) * np.log(safe) + (b - 1.0) * np.log1p(-safe) - log_mass(a, b, a0)
-    return np.where(inside, own, -np.inf)
+    log_value = (a - 1.0) * np.log(safe) + (b - 1.0) * np.log1p(-safe) - log_mass(a, b, a0)
+    return np.where(inside, log_value, -np.inf)

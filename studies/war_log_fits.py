@@ -61,7 +61,7 @@ def fit_all(
     log_joint: dict[str, Floats] = {}
     methods = (EXACT, CLIPPED, AWARE, *OPS)
     # The release's noise has no seed: a generator for each method keeps the others' draws the same.
-    for method, own in zip(methods, rng.spawn(len(methods)), strict=True):
+    for method, generator in zip(methods, rng.spawn(len(methods)), strict=True):
         if method in OPS:
             draws = ops_draws(
                 log.counts,
@@ -74,7 +74,7 @@ def fit_all(
                 n_restarts=n_restarts,
                 rounds=ROUNDS,
                 relation="add_or_remove_one",
-                rng=own,
+                rng=generator,
             )
         else:
             draws = table_draws(
@@ -84,7 +84,7 @@ def fit_all(
                 n_sweeps=n_sweeps,
                 n_draws=n_draws,
                 n_restarts=n_restarts,
-                rng=own,
+                rng=generator,
             )
         log_joint[method] = draws.log_joint.mean(axis=1)
         chosen = 0 if method in OPS else best_restart(draws)

@@ -75,7 +75,7 @@ def draw_states(
         axes[-1].legend(handles=patches, loc="upper left", bbox_to_anchor=(1.01, 1.0), fontsize="small")
 
 
-def draw_state(path: Path, log: EventLog, found: Mapping[str, States], state: int, footer: str) -> None:
+def draw_state(path: Path, log: EventLog, fits: Mapping[str, States], state: int, footer: str) -> None:
     """Draw the emissions of one state: a panel for each feature, a mark for each method."""
     with picture(
         path,
@@ -87,24 +87,24 @@ def draw_state(path: Path, log: EventLog, found: Mapping[str, States], state: in
         height=3.6,
     ) as axes:
         for feature, axis in enumerate(axes):
-            _draw_feature(axis, log, found, state, feature)
+            _draw_feature(axis, log, fits, state, feature)
         axes[-1].legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), fontsize="small")
 
 
-def _draw_feature(axis: Axes, log: EventLog, found: Mapping[str, States], state: int, feature: int) -> None:
-    reference = next(iter(found.values())).emissions[feature][state]
+def _draw_feature(axis: Axes, log: EventLog, fits: Mapping[str, States], state: int, feature: int) -> None:
+    reference = next(iter(fits.values())).emissions[feature][state]
     order = np.argsort(-reference, kind="stable")
     named, others = order[:MOST_NAMED], order[MOST_NAMED:]
     labels = [shortened_label(log.categories[feature][place], 24) for place in named]
     labels += [OTHERS] if others.size else []
     chances = []
-    for states in found.values():
-        own = states.emissions[feature][state]
-        chances.append([*own[named], *([own[others].sum()] if others.size else [])])
+    for states in fits.values():
+        probabilities = states.emissions[feature][state]
+        chances.append([*probabilities[named], *([probabilities[others].sum()] if others.size else [])])
     places: Floats = np.arange(len(labels), dtype=np.float64)
     axis.hlines(places, np.min(chances, axis=0), np.max(chances, axis=0), color=GRID, linewidth=3, zorder=1)
-    for row, (method, values) in enumerate(zip(found, chances, strict=True)):
-        _draw_marks(axis, values, places + 0.13 * (row - (len(found) - 1) / 2), row, method)
+    for row, (method, values) in enumerate(zip(fits, chances, strict=True)):
+        _draw_marks(axis, values, places + 0.13 * (row - (len(fits) - 1) / 2), row, method)
     axis.set_yticks(places, labels, fontsize="small")
     axis.set_ylim(len(labels) - 0.5, -0.5)
     axis.set_xlim(left=0.0)
@@ -128,11 +128,11 @@ def _draw_marks(axis: Axes, values: Sequence[float], places: Floats, row: int, n
 
 
 def draw_intervals(
-    path: Path, log: EventLog, found: Mapping[str, States], state: int, feature: int, footer: str
+    path: Path, log: EventLog, fits: Mapping[str, States], state: int, feature: int, footer: str
 ) -> None:
     """Draw 95 % intervals of one feature in one state: of frequent categories, and of rare ones."""
-    names = list(found)
-    exact, clipped = (found[name].emissions[feature][state] for name in names[:2])
+    names = list(fits)
+    exact, clipped = (fits[name].emissions[feature][state] for name in names[:2])
     order = np.argsort(-exact, kind="stable")
     rare = order[FREQUENT_SHOWN:]
     raised = rare[np.argsort(-(clipped[rare] / exact[rare]), kind="stable")][:RARE_SHOWN]
@@ -150,11 +150,11 @@ def draw_intervals(
         height=4.2,
     ) as axes:
         for axis, (title, shown) in zip(axes, panels.items(), strict=True):
-            for row, (method, states) in enumerate(found.items()):
+            for row, (method, states) in enumerate(fits.items()):
                 mean, low, high = (
                     each[feature][state][shown] for each in (states.emissions, states.lower, states.upper)
                 )
-                places: Floats = np.arange(len(shown), dtype=np.float64) + 0.24 * (row - (len(found) - 1) / 2)
+                places: Floats = np.arange(len(shown), dtype=np.float64) + 0.24 * (row - (len(fits) - 1) / 2)
                 axis.hlines(places, low, high, color=COLOURS[row], linewidth=2)
                 _draw_marks(axis, mean.tolist(), places, row, method)
             labels = [shortened_label(log.categories[feature][place], 20) for place in shown]
@@ -166,18 +166,18 @@ def draw_intervals(
         axes[1].legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), fontsize="small")
 
 
-def draw_transitions(path: Path, log: EventLog, found: Mapping[str, States], footer: str) -> None:
+def draw_transitions(path: Path, log: EventLog, fits: Mapping[str, States], footer: str) -> None:
     """Draw the chances of the next state: a panel for each method."""
     with picture(
         path,
         title=f"The chance of the next state: {title_of(log)}",
         subtitle="From the state of the row to that of the column",
         footer=footer,
-        panels=len(found),
+        panels=len(fits),
         width=2.15,
         height=2.5,
     ) as axes:
-        for axis, (method, states) in zip(axes, found.items(), strict=True):
+        for axis, (method, states) in zip(axes, fits.items(), strict=True):
             axis.imshow(states.transitions, cmap="Blues", vmin=0.0, vmax=1.0)
             for (row, column), chance in np.ndenumerate(states.transitions):
                 shade = "white" if chance > 0.5 else "black"

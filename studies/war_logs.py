@@ -91,26 +91,28 @@ def method_rows(log: EventLog, fitted: Fitted) -> list[Row]:
     rows = log.counts[0].sum(axis=-1)
     is_small = rows <= np.quantile(rows, SMALL)
     measures: dict[str, Callable[[States], float]] = {
-        "cells in the non-private state": lambda own: share_alike(own.most_frequent, exact.most_frequent),
-        "cells in it by the last draw": lambda own: share_alike(own.last, exact.most_frequent),
-        "total variation of emissions": lambda own: distance_of_emissions(own, exact),
-        rare: lambda own: chance_of_rare(own, exact, widest, RARE),
-        "non-private emissions in 95 % intervals": lambda own: share_covered(own, exact),
-        "the smallest third of cells, share in one state": lambda own: float(
-            np.bincount(own.most_frequent[is_small]).max() / is_small.sum()
+        "cells in the non-private state": lambda states: share_alike(
+            states.most_frequent, exact.most_frequent
         ),
-        "chance to stay in a state": lambda own: float(np.diag(own.transitions).mean()),
+        "cells in it by the last draw": lambda states: share_alike(states.last, exact.most_frequent),
+        "total variation of emissions": lambda states: distance_of_emissions(states, exact),
+        rare: lambda states: chance_of_rare(states, exact, widest, RARE),
+        "non-private emissions in 95 % intervals": lambda states: share_covered(states, exact),
+        "the smallest third of cells, share in one state": lambda states: float(
+            np.bincount(states.most_frequent[is_small]).max() / is_small.sum()
+        ),
+        "chance to stay in a state": lambda states: float(np.diag(states.transitions).mean()),
     }
     of_hundred = ("cells in the non-private state", "the smallest third of cells, share in one state")
     without_one_sample = "non-private emissions in 95 % intervals"
-    found = []
+    table = []
     for name, measure in measures.items():
         for method, restarts in fitted.restarts.items():
             if method in OPS and name == without_one_sample:
                 continue  # one sample has no intervals
-            values = [measure(own) for own in restarts]
+            values = [measure(states) for states in restarts]
             is_not_published = method in OPS and name in of_hundred
-            found.append(
+            table.append(
                 Row(
                     quantity=f"{title_of(log)}: {name}, {method}",
                     ours=float(np.mean(values)),
@@ -120,12 +122,12 @@ def method_rows(log: EventLog, fitted: Fitted) -> list[Row]:
                     digits=3,
                 )
             )
-    return found
+    return table
 
 
 def coherence_row(log: EventLog, fitted: Fitted) -> Row:
     """Return how far the one draw that OPS publishes agrees with a hundred."""
-    values = [share_alike(own.last, own.most_frequent) for own in fitted.restarts[TIGHT]]
+    values = [share_alike(states.last, states.most_frequent) for states in fitted.restarts[TIGHT]]
     mean = float(np.mean(values))
     return Row(
         quantity=f"{title_of(log)}: cells whose last state is that of most draws, {TIGHT}",

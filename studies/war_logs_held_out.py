@@ -53,22 +53,22 @@ CONCLUSION = (
 
 def rows_of(log: EventLog, scores: Scores) -> list[Row]:
     """Return scores at the epsilons that are shown, and what the paper says of them."""
-    found = []
+    rows = []
     for (model, method, epsilon), values in scores.items():
         if epsilon in (*SHOWN, np.inf):
             beside = "" if epsilon == np.inf else f", epsilon {epsilon:g}"
-            found.append(_row(f"{title_of(log)}, {model}: {method}{beside}", values))
+            rows.append(_row(f"{title_of(log)}, {model}: {method}{beside}", values))
     for (kind, model), (said, claim) in CLAIMS.items():
         for epsilon in (each for each in SHOWN if kind == log.kind and (model, CLIPPED, each) in scores):
-            ops = max((scores[model, own, epsilon] for own in OPS), key=np.mean)
+            ops = max((scores[model, sampler, epsilon] for sampler in OPS), key=np.mean)
             for method in (CLIPPED, AWARE):
                 gain = np.subtract(scores[model, method, epsilon], ops).tolist()
                 quantity = f"{title_of(log)}, {model}: {method} less the better OPS, epsilon {epsilon:g}"
                 is_paper = method == CLIPPED
-                found.append(
+                rows.append(
                     _row(quantity, gain, paper=said, claim=claim) if is_paper else _row(quantity, gain)
                 )
-    return found
+    return rows
 
 
 def _row(quantity: str, values: list[float], *, paper: str = "", claim: Claim | None = None) -> Row:
@@ -100,7 +100,7 @@ def draw_scores(path: Path, log: EventLog, scores: Scores, effort: Effort, foote
         height=3.9,
     ) as axes:
         for axis, model in zip(axes, MODELS, strict=True):
-            for method in dict.fromkeys(own for _, own, _ in scores if own != EXACT):
+            for method in dict.fromkeys(each for _, each, _ in scores if each != EXACT):
                 series = 1 + PRIVATE.index(method)  # colours as in the pictures of states
                 means = [float(np.mean(scores[model, method, each])) for each in effort.epsilons]
                 draw_line(axis, effort.epsilons, means, method, series)

@@ -176,13 +176,13 @@ def _write_nested(place: Place, column: str, beside: bool) -> None:
 
 def outcomes(place: Place, stated: DataContract, capsys: pytest.CaptureFixture[str], step: int) -> set[Any]:
     expected = list(itertools.islice(cases(place), 0, None, step))
-    found = set()
+    contracts = set()
     for write in expected:
         place.make(stated)
         write()
-        found.add(place.printed(capsys))
+        contracts.add(place.printed(capsys))
     assert len(expected) > 5
-    return found
+    return contracts
 
 
 @pytest.mark.slow
@@ -191,9 +191,9 @@ def test_no_writer_type_or_null_changes_status_or_text(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], unit: str
 ) -> None:
     place = Place(tmp_path / "here", unit)
-    (found,) = outcomes(place, contract(unit), capsys, step=31)
-    assert found[0] == 0
-    assert found[3] == 1
+    (outcome,) = outcomes(place, contract(unit), capsys, step=31)
+    assert outcome[0] == 0
+    assert outcome[3] == 1
 
 
 @pytest.mark.audit
@@ -207,8 +207,8 @@ def test_all_writers_types_and_nulls_are_one(
     folders = {"part": {"type": "text", "keys": ["part"], "is_made": False}}
     columns = {**FAMILIES, **({"part": "text"} if hive else {})}
     stated = contract(unit, columns=columns, source={"folders": folders} if hive else {})
-    (found,) = outcomes(place, stated, capsys, step=1)
-    assert (found[0], found[3]) == (0, 1)
+    (outcome,) = outcomes(place, stated, capsys, step=1)
+    assert (outcome[0], outcome[3]) == (0, 1)
 
 
 SIX: dict[str, Callable[[Place], object]] = {
@@ -416,19 +416,19 @@ CSV_FILES = {
 }
 
 
-@pytest.mark.parametrize("found", [*CSV_FILES, None])
-def test_lines_of_text_decide_nothing_either(tmp_path: Path, found: str | None) -> None:
+@pytest.mark.parametrize("lines", [*CSV_FILES, None])
+def test_lines_of_text_decide_nothing_either(tmp_path: Path, lines: str | None) -> None:
     place = Place(tmp_path / "here", "drop")
     delimited = {"delimiter": ",", "quote": '"'}
     place.make(contract("drop", kind="csv", source={"delimited": delimited, "dates": "iso_8601"}))
     (place.data / "a.csv").write_text(CSV_FILES["rows"])
-    if found is None:
+    if lines is None:
         (place.data / "a.csv").unlink()
     else:
-        (place.data / "b.csv").write_text(CSV_FILES[found])
+        (place.data / "b.csv").write_text(CSV_FILES[lines])
     source = {"csv": str(place.data), **CSV}
     assert place.release(source=source).status == "published"
-    if found == "rows":
+    if lines == "rows":
         for other in (
             {**source, "delimiter": ";"},
             {**source, "columns": {**CSV["columns"], "stops": "text"}},

@@ -43,7 +43,7 @@ IN_SOURCE = {"PKG-INFO": METADATA, "CHANGELOG.md": CHANGELOG, "LICENSE": "Apache
 Files = dict[str, str]
 
 
-def found(
+def complaints(
     directory: Path, wheel: Files, source: Files, *, name: str = WHEEL, tag: str = "v1.2.0"
 ) -> list[str]:
     """Write both files, and return what is wrong with them."""
@@ -59,7 +59,7 @@ def found(
 
 
 def test_files_that_are_right_pass(tmp_path: Path) -> None:
-    assert found(tmp_path, IN_WHEEL, IN_SOURCE) == []
+    assert complaints(tmp_path, IN_WHEEL, IN_SOURCE) == []
 
 
 def without(*names: str) -> Callable[[Files], Files]:
@@ -109,21 +109,21 @@ def same(files: Files) -> Files:
 def test_what_is_wrong_is_said(
     tmp_path: Path, of_wheel: Callable[[Files], Files], of_source: Callable[[Files], Files], message: str
 ) -> None:
-    said = found(tmp_path, of_wheel(IN_WHEEL), of_source(IN_SOURCE))
-    assert [one for one in said if message in one], said
+    said = complaints(tmp_path, of_wheel(IN_WHEEL), of_source(IN_SOURCE))
+    assert [line for line in said if message in line], said
 
 
 def test_a_tag_of_another_version_is_refused(tmp_path: Path) -> None:
-    said = found(tmp_path, IN_WHEEL, IN_SOURCE, tag="v1.2.1")
+    said = complaints(tmp_path, IN_WHEEL, IN_SOURCE, tag="v1.2.1")
     assert "the tag v1.2.1 is not v1.2.0, which the files are of" in said
 
 
 def test_a_wheel_of_one_platform_is_refused(tmp_path: Path) -> None:
-    (said,) = found(tmp_path, IN_WHEEL, IN_SOURCE, name="suffice-1.2.0-cp312-cp312-linux_x86_64.whl")
+    (said,) = complaints(tmp_path, IN_WHEEL, IN_SOURCE, name="suffice-1.2.0-cp312-cp312-linux_x86_64.whl")
     assert "not for every platform" in said
 
 
 def test_a_file_beside_them_is_refused(tmp_path: Path) -> None:
     (tmp_path / "suffice-1.1.0.tar.gz").touch()
-    (said,) = found(tmp_path, IN_WHEEL, IN_SOURCE)
+    (said,) = complaints(tmp_path, IN_WHEEL, IN_SOURCE)
     assert "nothing else" in said

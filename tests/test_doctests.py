@@ -23,10 +23,10 @@ def modules() -> set[str]:
     """Return the name of every module; a source distribution has no links to the packages at the top."""
     packages = [suffice, suffice.flows, suffice.pipeline, suffice.storage]
     return {
-        found.name
+        module.name
         for package in packages
-        for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
-        if not found.name.startswith(NOT_IMPORTED) and found.name != "suffice.__main__"
+        for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
+        if not module.name.startswith(NOT_IMPORTED) and module.name != "suffice.__main__"
     }
 
 

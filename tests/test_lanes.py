@@ -48,11 +48,11 @@ def test_files_that_were_collected_in_another_order_are_brought_back_whole(
 
 
 def test_processes_collect_a_directory_in_orders_of_their_own(repository: Path) -> None:
-    everything, one = [str(repository / "tests")], [__file__]
+    everything, single = [str(repository / "tests")], [__file__]
     orders = [order_of(worker, everything) for worker in ("", "gw0", "gw1", "gw2", "gw13")]
     turned = [order and order._turned for order in orders]
     assert turned == [None, None, from_the_end, from_the_middle, from_the_end]
-    assert not any(order_of("gw1", arguments) for arguments in (one, everything * 2, []))
+    assert not any(order_of("gw1", arguments) for arguments in (single, everything * 2, []))
 
 
 def test_an_item_without_fixtures_has_no_server() -> None:

@@ -33,10 +33,10 @@ def setuptools_table(repository: Path) -> dict[str, Any]:
 def source_files(repository: Path, pattern: str) -> dict[str, Path]:
     """Return the package's files by their path in a wheel, each once."""
     tops = {f"suffice/{name}": repository / name for name in AT_THE_TOP}
-    own = repository / "src" / "suffice"
-    files = {f"suffice/{path.name}": path for path in own.glob(pattern)}
+    package = repository / "src" / "suffice"
+    files = {f"suffice/{path.name}": path for path in package.glob(pattern)}
     tops |= {
-        f"suffice/{path.name}": path for path in own.iterdir() if path.is_dir() and not path.is_symlink()
+        f"suffice/{path.name}": path for path in package.iterdir() if path.is_dir() and not path.is_symlink()
     }
     for prefix, top in tops.items():
         files |= {f"{prefix}/{path.relative_to(top).as_posix()}": path for path in top.rglob(pattern)}
@@ -112,17 +112,19 @@ def test_a_source_distribution_holds_the_files_of_the_repository_and_nothing_els
     files = {name for name in repository_files if not (repository / name).is_symlink()}
     assert {"CHANGELOG.md", "Makefile", "tests/conftest.py", "tests/support/making.py"} <= files
     contents = source_contents(distributions / "sdist")
-    own = {name: data for name, data in contents.items() if not name.startswith(WRITTEN_BY_SETUPTOOLS)}
-    assert sorted(own) == sorted(name for name in files if not name.startswith(ONLY_FOR_THE_REPOSITORY))
-    assert own == {name: (repository / name).read_bytes() for name in own}
+    packaged = {name: data for name, data in contents.items() if not name.startswith(WRITTEN_BY_SETUPTOOLS)}
+    assert sorted(packaged) == sorted(name for name in files if not name.startswith(ONLY_FOR_THE_REPOSITORY))
+    assert packaged == {name: (repository / name).read_bytes() for name in packaged}
 
 
+@pytest.mark.slow
 def test_the_wheel_built_from_the_source_distribution_is_the_same(distributions: Path) -> None:
     assert wheel_contents(distributions / "sdist") == wheel_contents(distributions / "tree")
-    one, other = ((distributions / kind / WHEEL).read_bytes() for kind in ("sdist", "tree"))
-    assert one == other, "also byte by byte: times in it are those of the commit"
+    first, second = ((distributions / kind / WHEEL).read_bytes() for kind in ("sdist", "tree"))
+    assert first == second, "also byte by byte: times in it are those of the commit"
 
 
+@pytest.mark.slow
 def test_an_index_may_have_them_once_the_release_is_dated_and_the_repository_public(
     distributions: Path, tmp_path: Path
 ) -> None:
@@ -131,4 +133,4 @@ def test_an_index_may_have_them_once_the_release_is_dated_and_the_repository_pub
         shutil.copy(path, tmp_path)
     said = problems(tmp_path, tag=f"v{suffice.__version__}", repository="https://example.org/owner/suffice")
     later = re.compile("CHANGELOG.md has no heading with a date|the metadata have no link|the link .* lead")
-    assert not [one for one in said if not later.match(one)]
+    assert not [line for line in said if not later.match(line)]

@@ -48,7 +48,7 @@ def test_the_reader_in_r_passes_the_test_vectors(repository: Path) -> None:
             and not {"within_unit", "count_clipped"} & entry.keys()
         }
         stated = json.loads((folder / "expected.json").read_text())["posteriors"]
-        posteriors += sum(len(one["cells"]) for one in stated if one["statistic"] in answered)
+        posteriors += sum(len(answer["cells"]) for answer in stated if answer["statistic"] in answered)
     assert f"\n{posteriors} posteriors" in printed
 
 
@@ -125,9 +125,9 @@ def test_the_reader_in_r_refuses_what_is_of_another_type(repository: Path, tmp_p
     script = repository / "readers" / "r" / "tests" / "refusals.R"
     printed = run_in_r(script, str(tmp_path))
     outcomes = dict(line.split(" ", 1) for line in printed.splitlines())
-    found = {f"{place} {other}": outcomes[str(at)] for at, (place, other) in enumerate(written)}
-    assert set(found.values()) == {"refused", "read"}, found
-    assert sum(outcome == "refused" for outcome in found.values()) >= 24, found
+    codes = {f"{place} {other}": outcomes[str(at)] for at, (place, other) in enumerate(written)}
+    assert set(codes.values()) == {"refused", "read"}, codes
+    assert sum(outcome == "refused" for outcome in codes.values()) >= 24, codes
 
 
 @pytest.mark.slow
@@ -184,9 +184,9 @@ def connection(repository: Path) -> duckdb.DuckDBPyConnection:
 
 
 def rows(connection: duckdb.DuckDBPyConnection, query: str, *arguments: Any) -> list[dict[str, Any]]:
-    found = connection.execute(query, arguments)
-    names = [column[0] for column in found.description or ()]
-    return [dict(zip(names, row, strict=True)) for row in found.fetchall()]
+    result = connection.execute(query, arguments)
+    names = [column[0] for column in result.description or ()]
+    return [dict(zip(names, row, strict=True)) for row in result.fetchall()]
 
 
 @pytest.mark.parametrize("name", VALID)
@@ -200,9 +200,9 @@ def test_macros_give_the_tables_of_a_vector(connection: duckdb.DuckDBPyConnectio
             with pytest.raises(duckdb.Error, match="its noise is on a cone"):
                 rows(connection, query, str(folder / "release"), statistic)
             continue
-        found = rows(connection, query, str(folder / "release"), statistic)
-        assert len(found) == len(table["rows"])
-        for ours, theirs in zip(found, table["rows"], strict=True):
+        answers = rows(connection, query, str(folder / "release"), statistic)
+        assert len(answers) == len(table["rows"])
+        for ours, theirs in zip(answers, table["rows"], strict=True):
             keys = theirs.keys() - {"estimate", "noise_sd", "category", "component", "table"}
             shared = keys & ours.keys()
             assert "quantity" in shared
@@ -218,8 +218,8 @@ def test_macros_give_the_draws_of_samples(connection: duckdb.DuckDBPyConnection)
     stated = json.loads((folder / "expected.json").read_text())["samples"]
     assert len(stated) == 2
     for statistic, expected in stated.items():
-        found = rows(connection, "FROM suffice_samples($1, $2)", str(folder / "release"), statistic)
-        for ours, theirs in zip(found, expected, strict=True):
+        draws = rows(connection, "FROM suffice_samples($1, $2)", str(folder / "release"), statistic)
+        for ours, theirs in zip(draws, expected, strict=True):
             np.testing.assert_allclose(ours.pop("value"), theirs.pop("value"), rtol=1e-12)
             assert ours == theirs
     with pytest.raises(duckdb.Error, match="released as noisy statistics"):
@@ -240,8 +240,8 @@ def test_intervals_hold_the_exact_totals_at_least_as_often_as_they_say(
             if entry["family"] == "normal":
                 continue
             query = "FROM suffice_intervals($1, $2, 0.9)"
-            found = rows(connection, query, str(folder / "release"), entry["name"])
-            for position, row in enumerate(found):
+            answers = rows(connection, query, str(folder / "release"), entry["name"])
+            for position, row in enumerate(answers):
                 quantity = entry["quantities"][position % len(entry["quantities"])]
                 total = known["totals"][entry["name"]][position // len(entry["quantities"])]
                 exact = sum(
@@ -305,10 +305,10 @@ def test_macros_read_draws_of_a_sample_and_nothing_else_of_it(
     values["drawn"] = np.arange(plan.n_cells * 2).reshape(-1, 2).astype(object)
     folder = publish(tmp_path, plan, values)
     sample = suffice.open_release(folder).samples("drawn")
-    found = rows(connection, "FROM suffice_samples($1, 'drawn')", str(folder))
+    draws = rows(connection, "FROM suffice_samples($1, 'drawn')", str(folder))
     expected = sample.table()
-    assert [{**row, "value": None} for row in found] == [{**row, "value": None} for row in expected]
-    np.testing.assert_allclose([row["value"] for row in found], sample.values.ravel(), rtol=1e-15)
+    assert [{**row, "value": None} for row in draws] == [{**row, "value": None} for row in expected]
+    np.testing.assert_allclose([row["value"] for row in draws], sample.values.ravel(), rtol=1e-15)
     scales = {
         row["statistic"]: row["scale"] for row in rows(connection, "FROM suffice_statistics($1)", str(folder))
     }

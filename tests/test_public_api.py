@@ -99,12 +99,12 @@ def drawn_hierarchy() -> dict[str, tuple[str | None, int]]:
     drawn: dict[str, tuple[str | None, int]] = {}
     path: list[str] = []
     for line in inspect.getdoc(errors).split("\n"):  # type: ignore[union-attr]
-        found = re.fullmatch(r"\s*((?:[│ ]   |[├└]── )*)(\w+)(?: \(\w+\))?\s+(\d+)(?:\s.*)?", line)
-        if found is None:
+        match = re.fullmatch(r"\s*((?:[│ ]   |[├└]── )*)(\w+)(?: \(\w+\))?\s+(\d+)(?:\s.*)?", line)
+        if match is None:
             continue
-        depth = len(found[1]) // 4
-        path[depth:] = [found[2]]
-        drawn[found[2]] = (path[depth - 1] if depth else None, int(found[3]))
+        depth = len(match[1]) // 4
+        path[depth:] = [match[2]]
+        drawn[match[2]] = (path[depth - 1] if depth else None, int(match[3]))
     return drawn
 
 

@@ -54,14 +54,16 @@ def columns_of(made: Publication, name: str) -> dict[str, Floats]:
 def test_summaries_are_those_of_the_posterior(published: tuple[Release, Publication], name: str) -> None:
     release, made = published
     posterior = release.posterior(name, clipping="ignored")
-    found = columns_of(made, f"{name}-summaries.parquet")
+    columns = columns_of(made, f"{name}-summaries.parquet")
     for parameter in posterior.parameters:
-        own = found["parameter"] == parameter
-        np.testing.assert_array_equal(found["mean"][own], np.ravel(posterior.mean(parameter)))
-        np.testing.assert_array_equal(found["sd"][own], np.ravel(posterior.sd(parameter)))
-        ends = np.stack([found["lower"][own], found["upper"][own]], axis=-1)
+        of_parameter = columns["parameter"] == parameter
+        np.testing.assert_array_equal(columns["mean"][of_parameter], np.ravel(posterior.mean(parameter)))
+        np.testing.assert_array_equal(columns["sd"][of_parameter], np.ravel(posterior.sd(parameter)))
+        ends = np.stack([columns["lower"][of_parameter], columns["upper"][of_parameter]], axis=-1)
         if from_draws(posterior.distribution):
-            assert np.all((ends[:, 0] < found["mean"][own]) & (found["mean"][own] < ends[:, 1]))
+            assert np.all(
+                (ends[:, 0] < columns["mean"][of_parameter]) & (columns["mean"][of_parameter] < ends[:, 1])
+            )
         else:
             np.testing.assert_array_equal(ends, posterior.credible_interval(parameter).reshape(-1, 2))
 
@@ -72,11 +74,15 @@ def test_summaries_are_those_of_the_posterior(published: tuple[Release, Publicat
 def test_draws_in_files_are_of_the_law(published: tuple[Release, Publication], name: str) -> None:
     release, made = published
     posterior = release.posterior(name, clipping="ignored")
-    found = columns_of(made, f"{name}-draws.parquet")
+    columns = columns_of(made, f"{name}-draws.parquet")
     for parameter in posterior.parameters:
-        own = found["parameter"] == parameter
-        labels = found["category"][own] if "category" in found else np.zeros(np.sum(own))
-        drawn = np.stack([found["value"][own][labels == label] for label in dict.fromkeys(labels.tolist())])
+        of_parameter = columns["parameter"] == parameter
+        labels = (
+            columns["category"][of_parameter] if "category" in columns else np.zeros(np.sum(of_parameter))
+        )
+        drawn = np.stack(
+            [columns["value"][of_parameter][labels == label] for label in dict.fromkeys(labels.tolist())]
+        )
         assert drawn.shape == (np.size(posterior.mean(parameter)), DRAWS)
         points, law = law_of(posterior, parameter, drawn)
         assert np.all(distance(drawn, points, law) < FARTHEST)
@@ -87,7 +93,7 @@ def test_draws_in_files_are_of_the_law(published: tuple[Release, Publication], n
 
 def law_of(posterior: Posterior, parameter: str, drawn: Floats) -> tuple[Floats, Floats]:
     """Return points, and the distribution functions there that the densities state, a row for each entry."""
-    mean, sd = (np.ravel(one) for one in (posterior.mean(parameter), posterior.sd(parameter)))
+    mean, sd = (np.ravel(moments) for moments in (posterior.mean(parameter), posterior.sd(parameter)))
     ends = np.minimum(drawn.min(axis=1), mean - 8 * sd), np.maximum(drawn.max(axis=1), mean + 8 * sd)
     points = np.linspace(*ends, POINTS, axis=-1)
     shape = (*np.shape(posterior.mean(parameter)), POINTS)
@@ -102,6 +108,6 @@ def law_of(posterior: Posterior, parameter: str, drawn: Floats) -> tuple[Floats,
 def distance(drawn: Floats, points: Floats, law: Floats) -> Floats:
     """Return how far draws are from a law, a number for each entry: Kolmogorov's distance."""
     steps = np.arange(DRAWS + 1) / DRAWS
-    at = np.stack([np.interp(np.sort(own), *of) for own, *of in zip(drawn, points, law, strict=True)])
-    found: Floats = np.maximum(np.max(steps[1:] - at, axis=1), np.max(at - steps[:-1], axis=1))
-    return found
+    at = np.stack([np.interp(np.sort(draws), *of) for draws, *of in zip(drawn, points, law, strict=True)])
+    farthest: Floats = np.maximum(np.max(steps[1:] - at, axis=1), np.max(at - steps[:-1], axis=1))
+    return farthest

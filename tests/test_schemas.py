@@ -49,7 +49,11 @@ def test_a_schema_is_one(name: str) -> None:
 
 
 def test_every_command_that_prints_json_has_a_schema_and_no_other() -> None:
-    printing = {name for name, one in leaves(command()) if any("--json" in each.opts for each in one.params)}
+    printing = {
+        name
+        for name, subcommand in leaves(command())
+        if any("--json" in each.opts for each in subcommand.params)
+    }
     assert len(printing) > 40
     assert PRINTED.keys() == {*printing, ERROR}
 
@@ -191,12 +195,12 @@ def test_a_manifest_that_lacks_a_field_or_has_one_more_is_refused() -> None:
 
 
 def specs_in_docs(repository: Path) -> list[str]:
-    found = []
+    specs = []
     for page in sorted((repository / "docs").glob("**/*.md")):
-        found += re.findall(
+        specs += re.findall(
             r"^```yaml\n(name:.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
         )
-    return found
+    return specs
 
 
 def test_specs_in_the_documentation_are_as_the_schema_says(repository: Path) -> None:

@@ -57,7 +57,9 @@ def test_every_variable_is_on_the_page_of_configuration() -> None:
 def test_every_event_is_on_the_page_of_events() -> None:
     from suffice.flows import endings
 
-    ends = {(one.event, one.name) for one in vars(endings).values() if isinstance(one, endings.Ending)}
+    ends = {
+        (ending.event, ending.name) for ending in vars(endings).values() if isinstance(ending, endings.Ending)
+    }
     text = (REFERENCE / "events.md").read_text(encoding="utf-8")
     entries, charges, runs, _ = re.split(r"^## (?:States of|Endings|Lines)", text, flags=re.MULTILINE)
     assert first_cells(entries) == [str(kind) for kind in EntryKind]
@@ -190,7 +192,7 @@ def test_every_page_of_the_site_is_accessible_in_both_themes(tmp_path: Path) -> 
                 page.goto(path.as_uri())
                 result = Axe().run(page).response
                 assert result["passes"]
-                violations += [(path.name, theme, one["id"]) for one in result["violations"]]
+                violations += [(path.name, theme, violation["id"]) for violation in result["violations"]]
     assert not violations
 
 
@@ -274,6 +276,6 @@ def test_the_errors_of_the_reference_are_those_that_there_are(source: Path) -> N
     listed = re.findall(r"autoexception:: suffice\.errors\.(\w+)", text)
     assert set(listed) == {
         name
-        for name, one in vars(errors).items()
-        if isinstance(one, type) and one.__module__ == "suffice.errors"
+        for name, value in vars(errors).items()
+        if isinstance(value, type) and value.__module__ == "suffice.errors"
     } - {name for name in vars(errors) if name.startswith("_")}

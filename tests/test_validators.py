@@ -26,13 +26,15 @@ def models(of: type[BaseModel]) -> Iterator[type[BaseModel]]:
 def test_every_validator_can_be_built() -> None:
     for room in ("pipeline", "storage", "profile"):
         package = importlib.import_module(f"suffice.{room}")
-        for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
-            if not found.name.startswith(
+        for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            if not module.name.startswith(
                 ("suffice.pipeline.ask.numpyro", "suffice.storage.ledger.sql.migrations")
             ):
-                importlib.import_module(found.name)
-    own = {model for model in models(BaseModel) if model.__module__.startswith(f"{suffice.__name__}.")}
-    assert len(own) > 100
-    for model in own:
+                importlib.import_module(module.name)
+    suffice_models = {
+        model for model in models(BaseModel) if model.__module__.startswith(f"{suffice.__name__}.")
+    }
+    assert len(suffice_models) > 100
+    for model in suffice_models:
         model.model_rebuild(raise_errors=True)
         assert model.__pydantic_complete__, model

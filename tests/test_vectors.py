@@ -93,13 +93,13 @@ def test_a_valid_vector_has_the_tables_and_posteriors_stated(entry: dict[str, An
             }.items() <= of_cell.items()
             for parameter, numbers in of_cell["parameters"].items():
                 mean, sd = flat(numbers, "mean"), flat(numbers, "sd")
-                found = posterior.mean(parameter)[cell].ravel(), posterior.sd(parameter)[cell].ravel()
+                moments = posterior.mean(parameter)[cell].ravel(), posterior.sd(parameter)[cell].ravel()
                 # Noise on a lattice that is finer than the counts is the engines' roughest case. Cells that
                 # bounds cut off are summed over merged pairs where priors are spread (decision 84).
                 restricted = getattr(posterior.distribution, "cut", np.zeros(cell + 1, dtype=bool))[cell]
                 near = 1e-3 if restricted else 3e-6
-                np.testing.assert_allclose(found[0], mean, rtol=1e-9, atol=near * np.nanmax(sd))
-                np.testing.assert_allclose(found[1], sd, rtol=near)
+                np.testing.assert_allclose(moments[0], mean, rtol=1e-9, atol=near * np.nanmax(sd))
+                np.testing.assert_allclose(moments[1], sd, rtol=near)
 
 
 def flat(numbers: Any, field: str) -> np.ndarray:
@@ -157,21 +157,21 @@ def test_conflicts_are_judged_as_the_vector_says(document: str) -> None:
     stated = json.loads((VECTORS / document).read_text())
     release = open_release(VECTORS / stated["release"])
     for case in stated["together"]:
-        found = release.posterior(case["statistic"], prior=case["prior"], clipping="ignored").conflict
-        assert found.alternative == case["alternative"]
-        assert found.log_bayes_factors.sum() == pytest.approx(case["log_bayes_factor"], abs=0.01)
-        assert found.is_against_all == case["is_against_all"]
+        conflict = release.posterior(case["statistic"], prior=case["prior"], clipping="ignored").conflict
+        assert conflict.alternative == case["alternative"]
+        assert conflict.log_bayes_factors.sum() == pytest.approx(case["log_bayes_factor"], abs=0.01)
+        assert conflict.is_against_all == case["is_against_all"]
     for case in stated["cases"]:
         posterior = release.posterior(
             case["statistic"], prior=case["prior"], where=case["where"], clipping="ignored"
         )
-        found = posterior.conflict
-        judged = ~found.of_n
-        assert [name for name, of_n in zip(found.quantities, found.of_n, strict=True) if not of_n] == case[
-            "quantities"
-        ]
-        assert found.is_said[0, judged].tolist() == case["is_said"]
-        for tail, expected in zip(found.tails[0, judged], case["tails"], strict=True):
+        conflict = posterior.conflict
+        judged = ~conflict.of_n
+        assert [
+            name for name, of_n in zip(conflict.quantities, conflict.of_n, strict=True) if not of_n
+        ] == case["quantities"]
+        assert conflict.is_said[0, judged].tolist() == case["is_said"]
+        for tail, expected in zip(conflict.tails[0, judged], case["tails"], strict=True):
             if expected is None:
                 assert tail >= 0.01
             else:

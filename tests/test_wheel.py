@@ -141,10 +141,10 @@ def test_the_flow_publishes_a_release(release_uri: str) -> None:
 
 
 def test_the_base_wheel_reads_the_release(consumer: Installation, release_uri: str) -> None:
-    found = json.loads(consumer.run("python", "-c", READ_AS_A_CONSUMER, release_uri))
-    assert found["installed"] == []
-    assert found["low"] < HEADS / (HEADS + TAILS) < found["high"]
-    assert found["draws"] == [10, 1]
+    answer = json.loads(consumer.run("python", "-c", READ_AS_A_CONSUMER, release_uri))
+    assert answer["installed"] == []
+    assert answer["low"] < HEADS / (HEADS + TAILS) < answer["high"]
+    assert answer["draws"] == [10, 1]
 
 
 def test_the_base_wheel_prints_a_table_and_a_posterior(consumer: Installation, release_uri: str) -> None:

@@ -27,9 +27,9 @@ def workflows(repository: Path) -> dict[str, dict[str, Any]]:
     folder = repository / ".github/workflows"
     if not folder.exists():
         pytest.skip("a source distribution holds no workflows")
-    found = {path.stem: yaml.safe_load(path.read_text()) for path in folder.glob("*.yml")}
-    assert sorted(found) == sorted(WORKFLOWS)
-    return found
+    by_name = {path.stem: yaml.safe_load(path.read_text()) for path in folder.glob("*.yml")}
+    assert sorted(by_name) == sorted(WORKFLOWS)
+    return by_name
 
 
 def jobs(workflows: dict[str, dict[str, Any]]) -> Iterator[tuple[tuple[str, str], dict[str, Any]]]:
@@ -39,8 +39,8 @@ def jobs(workflows: dict[str, dict[str, Any]]) -> Iterator[tuple[tuple[str, str]
 
 
 def steps(job: dict[str, Any]) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = job.get("steps", [])
-    return found
+    listed: list[dict[str, Any]] = job.get("steps", [])
+    return listed
 
 
 def test_every_action_is_pinned_by_its_commit(repository: Path, workflows: dict[str, dict[str, Any]]) -> None:
@@ -54,7 +54,7 @@ def test_every_action_is_pinned_by_its_commit(repository: Path, workflows: dict[
             assert re.fullmatch(r"[0-9a-f]{40}", commit), action
             assert re.fullmatch(r" # v\d+\.\d+\.\d+", comment), action
             commits.setdefault(name, set()).add((commit, comment))
-    assert {len(found) for found in commits.values()} == {1}, "one action, one version"
+    assert {len(pins) for pins in commits.values()} == {1}, "one action, one version"
 
 
 def test_a_job_may_only_what_it_needs(workflows: dict[str, dict[str, Any]]) -> None:

@@ -106,11 +106,11 @@ class CandidateMechanism(NotARelease):
 
     def expected_distances(self, rows: Rows) -> Floats:
         """Return the mean distance of a drawn candidate from the posterior of each of these data sets."""
-        found = np.empty(len(rows))
+        expected = np.empty(len(rows))
         for part in _parts(len(rows), len(self.simplex.counts)):
             distances = hellinger(self.prior, self.simplex.counts[rows[part]], self.simplex.counts)
-            found[part] = (np.exp(self.log_chances(rows[part])) * distances).sum(axis=1)
-        return found
+            expected[part] = (np.exp(self.log_chances(rows[part])) * distances).sum(axis=1)
+        return expected
 
     def draw(self, counts: Sequence[int], *, rng: np.random.Generator) -> CandidateDraw:
         """Draw one candidate for these counts: its law is exact up to float rounding."""
@@ -167,9 +167,9 @@ def hellinger(prior: Sequence[float], first: NDArray[np.int64], second: NDArray[
     for place, parameter in enumerate(prior):
         # Half sums of counts are a short lattice: log gamma is looked up.
         table = gammaln(parameter + np.arange(2 * highest + 1) / 2.0)
-        one, other = first[:, place], second[:, place]
-        log_affinity += table[one[:, None] + other]
-        log_affinity -= (table[2 * one] / 2.0)[:, None] + table[2 * other] / 2.0
+        first_counts, second_counts = first[:, place], second[:, place]
+        log_affinity += table[first_counts[:, None] + second_counts]
+        log_affinity -= (table[2 * first_counts] / 2.0)[:, None] + table[2 * second_counts] / 2.0
     return np.sqrt(np.maximum(-np.expm1(log_affinity), 0.0))
 
 
@@ -286,9 +286,9 @@ def _largest_log_ratio(
     largest = 0.0
     for rows, others in simplex.neighbours:
         for part in _parts(len(rows), len(simplex.counts)):
-            one, other = rows[part], others[part]
-            ratio = _log_chances(prior, simplex, one, scales[one], epsilon)
-            ratio -= _log_chances(prior, simplex, other, scales[other], epsilon)
+            left, right = rows[part], others[part]
+            ratio = _log_chances(prior, simplex, left, scales[left], epsilon)
+            ratio -= _log_chances(prior, simplex, right, scales[right], epsilon)
             largest = max(largest, float(np.abs(ratio, out=ratio).max()))
     return largest
 
@@ -312,7 +312,10 @@ def _log_chances(
 def _paired_hellinger(prior: Sequence[float], first: NDArray[np.int64], second: NDArray[np.int64]) -> Floats:
     from scipy.special import gammaln
 
-    one, other = np.array(prior) + first, np.array(prior) + second
-    log_affinity = gammaln((one + other) / 2.0) - (gammaln(one) + gammaln(other)) / 2.0
+    first_parameters, second_parameters = np.array(prior) + first, np.array(prior) + second
+    log_affinity = (
+        gammaln((first_parameters + second_parameters) / 2.0)
+        - (gammaln(first_parameters) + gammaln(second_parameters)) / 2.0
+    )
     distances: Floats = np.sqrt(np.maximum(-np.expm1(log_affinity.sum(axis=1)), 0.0))
     return distances

@@ -35,10 +35,10 @@ class CountSimplex:
 
     def row_of(self, counts: Sequence[int]) -> Rows:
         """Return the row of one data set's counts, as an array of one."""
-        found = np.flatnonzero((self.counts == np.asarray(counts)).all(axis=1))
-        if found.size != 1:
+        matching = np.flatnonzero((self.counts == np.asarray(counts)).all(axis=1))
+        if matching.size != 1:
             raise UsageError("counts must be those of a data set of this size and number of categories")
-        return found
+        return matching
 
 
 def count_simplex(n_records: int, n_categories: int) -> CountSimplex:

@@ -155,7 +155,7 @@ def sample_beta_bernoulli(
         np.asarray(successes, dtype=np.float64), np.asarray(failures, dtype=np.float64)
     )
     shape = (draws, *ones.shape)
-    found = draw_truncated_beta(
+    draws_kept = draw_truncated_beta(
         np.broadcast_to(prior[0] + ones / tempered, shape),
         np.broadcast_to(prior[1] + zeros / tempered, shape),
         np.asarray(least),
@@ -163,7 +163,7 @@ def sample_beta_bernoulli(
         rng,
     )
     return PosteriorDraws(
-        draws=found, temperature=tempered, nominal_epsilon=draws * change / tempered, is_exact=True
+        draws=draws_kept, temperature=tempered, nominal_epsilon=draws * change / tempered, is_exact=True
     )
 
 
@@ -211,12 +211,12 @@ def sample_dirichlet(
     tempered = temperature(change, epsilon, draws)
     parameters = prior + counts.astype(np.float64) / tempered
     if rounds is None:
-        found = draw_truncated_dirichlet(parameters, least, draws=draws, rng=rng)
+        drawn = draw_truncated_dirichlet(parameters, least, draws=draws, rng=rng)
     else:
         start = public_start((draws, counts.size), least, rng)
-        found = move_truncated_dirichlet(start, parameters, least, rounds=rounds, rng=rng)
+        drawn = move_truncated_dirichlet(start, parameters, least, rounds=rounds, rng=rng)
     return PosteriorDraws(
-        draws=found,
+        draws=drawn,
         temperature=tempered,
         nominal_epsilon=draws * change / tempered,
         is_exact=rounds is None,
@@ -226,8 +226,8 @@ def sample_dirichlet(
 def public_start(shape: tuple[int, ...], least: float, rng: np.random.Generator) -> Floats:
     """Return distributions along the last axis that know nothing of data: `least`, and a flat rest."""
     check_least(least, shape[-1])
-    found: Floats = least + (1.0 - shape[-1] * least) * rng.dirichlet(np.ones(shape[-1]), size=shape[:-1])
-    return found
+    start: Floats = least + (1.0 - shape[-1] * least) * rng.dirichlet(np.ones(shape[-1]), size=shape[:-1])
+    return start
 
 
 def laplace_beta_bernoulli(
@@ -257,5 +257,5 @@ def laplace_beta_bernoulli(
         shape = np.shape(counts)
         noise = rng.geometric(chance, shape) - rng.geometric(chance, shape)
         noisy.append(np.maximum(np.asarray(counts) + noise, 0))
-    found = rng.beta(prior[0] + noisy[0], prior[1] + noisy[1])[None]
-    return PosteriorDraws(draws=found, temperature=1.0, nominal_epsilon=epsilon, is_exact=True)
+    drawn = rng.beta(prior[0] + noisy[0], prior[1] + noisy[1])[None]
+    return PosteriorDraws(draws=drawn, temperature=1.0, nominal_epsilon=epsilon, is_exact=True)

@@ -117,10 +117,10 @@ def draw_truncated_dirichlet(
                 "hardly any draw of this Dirichlet lies above least: use rounds of Gibbs on pairs"
             )
         size = min(max(draws, 1000), 100_000)
-        found = rng.dirichlet(parameters, size=size)
-        found = found[(found >= least).all(axis=1)]
-        kept.append(found)
-        n_kept += len(found)
+        drawn = rng.dirichlet(parameters, size=size)
+        drawn = drawn[(drawn >= least).all(axis=1)]
+        kept.append(drawn)
+        n_kept += len(drawn)
         proposed += size
     return np.concatenate(kept)[:draws]
 
@@ -156,18 +156,18 @@ def move_truncated_dirichlet(
     values = values.copy()
     for _ in range(rounds):
         order = rng.permuted(np.broadcast_to(np.arange(n_entries), values.shape), axis=-1)
-        one, other = order[..., 0 : n_entries - 1 : 2], order[..., 1:n_entries:2]
-        sums = np.take_along_axis(values, one, axis=-1) + np.take_along_axis(values, other, axis=-1)
+        left, right = order[..., 0 : n_entries - 1 : 2], order[..., 1:n_entries:2]
+        sums = np.take_along_axis(values, left, axis=-1) + np.take_along_axis(values, right, axis=-1)
         low = np.minimum(least / sums, 0.5)
         share = draw_truncated_beta(
-            np.take_along_axis(parameters, one, axis=-1),
-            np.take_along_axis(parameters, other, axis=-1),
+            np.take_along_axis(parameters, left, axis=-1),
+            np.take_along_axis(parameters, right, axis=-1),
             low,
             1.0 - low,
             rng,
         )
-        np.put_along_axis(values, one, np.maximum(share * sums, least), axis=-1)
-        np.put_along_axis(values, other, np.maximum((1.0 - share) * sums, least), axis=-1)
+        np.put_along_axis(values, left, np.maximum(share * sums, least), axis=-1)
+        np.put_along_axis(values, right, np.maximum((1.0 - share) * sums, least), axis=-1)
     return values
 
 

@@ -58,10 +58,10 @@ def test_a_mutant_of_what_is_shown_is_found(tmp_path: Path, name: str) -> None:
         data = next(maker.chains(1, (("spark", "spark"),)))[0]
         with mutant.apply():
             if mutant.level == "again":
-                found = [*try_again(runner, data), *try_failure(runner, data)]
+                findings = [*try_again(runner, data), *try_failure(runner, data)]
             else:
-                found = try_pairs(runner, maker, 8, first_only=True)[1]
-    assert found
+                findings = try_pairs(runner, maker, 8, first_only=True)[1]
+    assert findings
 
 
 @pytest.mark.slow
@@ -75,6 +75,6 @@ def test_with_a_contract_no_file_decides_a_status(tmp_path: Path, name: str) -> 
 def test_without_a_contract_types_of_single_files_decide_statuses(tmp_path: Path) -> None:
     """Fault 3: what is found there is what a contract mends."""
     with running(load_spec(SPECS["rows in parquet"]), tmp_path, contracted=False) as (runner, maker):
-        found = try_pairs(runner, maker, 1, first_only=False)[1]
-    assert {each.check for each in found} == {"status", "text"}
-    assert len(found) >= 3
+        findings = try_pairs(runner, maker, 1, first_only=False)[1]
+    assert {each.check for each in findings} == {"status", "text"}
+    assert len(findings) >= 3

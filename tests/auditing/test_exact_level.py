@@ -69,8 +69,8 @@ def test_the_joint_loss_adds_up_over_statistics(tmp_path: Path) -> None:
         plan = runner.plan()
         first, second = (runner.totals(data) for data in chain)
     parts = [
-        Fraction(int(abs(second[one.name] - first[one.name]).sum())) / Fraction(one.scale)
-        for one in plan.statistics
+        Fraction(int(abs(second[statistic.name] - first[statistic.name]).sum())) / Fraction(statistic.scale)
+        for statistic in plan.statistics
     ]
     assert joint_loss(first, second, plan) == sum(parts) == plan.loss.epsilon
     assert joint_loss(first, first, plan) == 0
@@ -90,9 +90,9 @@ def test_a_mutant_of_the_sums_is_found(tmp_path: Path, name: str) -> None:
     with running(load_spec(SPECS[tried]), tmp_path) as (runner, maker):
         (mutant,) = (each for each in mutants_of(runner.plan(), loose=True) if each.name == name)
         with mutant.apply():
-            found = try_chains(runner, maker.chains(24), first_only=True).findings
-    assert [finding.level for finding in found] == ["exact"] * len(found)
-    assert found
+            findings = try_chains(runner, maker.chains(24), first_only=True).findings
+    assert [finding.level for finding in findings] == ["exact"] * len(findings)
+    assert findings
 
 
 def test_the_joint_loss_in_rho_is_half_the_sum_of_squares(tmp_path: Path) -> None:
@@ -102,9 +102,9 @@ def test_the_joint_loss_in_rho_is_half_the_sum_of_squares(tmp_path: Path) -> Non
         first, second = (runner.totals(data) for data in chain)
     assert plan.loss.rho is not None
     parts = [
-        Fraction(sum(int(each) ** 2 for each in (second[one.name] - first[one.name]).ravel()))
-        / (2 * Fraction(one.scale) ** 2)
-        for one in plan.statistics
+        Fraction(sum(int(each) ** 2 for each in (second[statistic.name] - first[statistic.name]).ravel()))
+        / (2 * Fraction(statistic.scale) ** 2)
+        for statistic in plan.statistics
     ]
     assert 0 < joint_loss(first, second, plan) == sum(parts) <= plan.loss.rho
 
@@ -114,10 +114,10 @@ def test_a_mutant_of_scales_in_rho_is_found(tmp_path: Path, name: str) -> None:
     with running(load_spec(SPECS["units in rho"]), tmp_path) as (runner, maker):
         (mutant,) = (each for each in mutants_of(runner.plan(), loose=True) if each.name == name)
         with mutant.apply():
-            found = try_chains(runner, maker.chains(24), first_only=True).findings
-    assert [finding.level for finding in found] == ["exact"] * len(found)
-    assert found
-    assert "declared rho" in found[0].what
+            findings = try_chains(runner, maker.chains(24), first_only=True).findings
+    assert [finding.level for finding in findings] == ["exact"] * len(findings)
+    assert findings
+    assert "declared rho" in findings[0].what
 
 
 @pytest.mark.parametrize(

@@ -40,14 +40,14 @@ def test_both_readings_count_the_same_records(tmp_path: Path, name: str) -> None
                 rows = [{**row, unit: coerced(n, maker.schema[unit])} for n, row in enumerate(rows)]
             rows = [{**row, "carrier": "UA"} for row in rows]  # each counts in its cell
             data = DataSet(parts=(WrittenPart(writer="spark", rows=tuple(rows)),))
-            found = runner.totals(data)[statistic].sum(axis=1)
+            records = runner.totals(data)[statistic].sum(axis=1)
             stored = stored_rows(data.parts[0], runner.schema)
             expected = allowed(spec, spec.groups, stored, runner.window)
             assert expected.clean
-            assert {cell: int(n) for cell, n in enumerate(found) if n} == expected.cells
+            assert {cell: int(n) for cell, n in enumerate(records) if n} == expected.cells
             known += expected.whole
         assert known > 20
-        assert len(found) == plan.n_cells
+        assert len(records) == plan.n_cells
 
 
 def test_both_readings_cut_rows_in_cells(tmp_path: Path) -> None:
@@ -63,10 +63,10 @@ def test_both_readings_cut_rows_in_cells(tmp_path: Path) -> None:
             for _ in range(n)
         ]
         parts = [WrittenPart(writer="spark", rows=tuple(rows[start::3])) for start in range(3)]
-        found = runner.totals(DataSet(parts=tuple(parts)))["carrier"].sum(axis=1)
+        records = runner.totals(DataSet(parts=tuple(parts)))["carrier"].sum(axis=1)
         stored = [row for part in parts for row in stored_rows(part, runner.schema)]
         expected = allowed(spec, spec.groups, stored, runner.window)
-    assert {cell: int(n) for cell, n in enumerate(found)} == expected.cells == {0: 4, 1: 3}
+    assert {cell: int(n) for cell, n in enumerate(records)} == expected.cells == {0: 4, 1: 3}
     assert (expected.whole, expected.clean) == (7, False)
 
 

@@ -178,6 +178,7 @@ def test_documents_and_files_have_names(suffice: Runner, released: Path, tmp_pat
     assert "zz_from" in open_release(released).table("zz_gone").to_frame().columns
 
 
+@pytest.mark.slow
 def test_digits_are_those_of_the_uncertainty_or_as_asked_for(suffice: Runner, released: Path) -> None:
     del released
     late = suffice.text("posterior", "flights", "zz_late")

@@ -162,6 +162,7 @@ def test_the_title_of_a_plot_names_the_window(
     assert f"<!-- {plan.name}@2013-02: {of} -->" in path.read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_ends_of_intervals_that_are_of_draws_say_so(release: str, suffice: Runner) -> None:
     """Those of classes and their features do; those of a law, and the plug-in's, do not."""
     label = "the ends of intervals are from draws: other draws give slightly other ends"
@@ -296,8 +297,8 @@ def months(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
         "stops": {"family": "poisson", "column": "s", "upper": 2},
     }
     plan = make_plan(statistics=statistics, window={"column": "day", "every": "month"})
-    one = plan.statistics[0].partition_total or 1
-    delay = np.array([[1000 * one // 2, 1000 * one // 2]] * 3, dtype=object)
+    partition_total = plan.statistics[0].partition_total or 1
+    delay = np.array([[1000 * partition_total // 2, 1000 * partition_total // 2]] * 3, dtype=object)
     for number, month in enumerate(("2013-01", "2013-02")):
         monkeypatch.setattr(releases, "RELEASE_ID", f"{number + 1:016x}")
         values = {"delay": delay, "carrier": CARRIER + 100, "stops": STOPS}
@@ -342,8 +343,8 @@ def test_clipping_is_modelled_or_ignored_as_asked(months: list[str], suffice: Ru
         for cell in document["clipping"]["cells"]:
             assert (cell["is_modelled"], cell["is_warned"]) == (is_modelled, is_modelled)
             assert (cell["share"] is not None) == is_modelled
-    for one, other in zip(modelled["rows"], ignored["rows"], strict=True):
-        assert one["mean"] > 1.15 * other["mean"]
+    for of_model, without_model in zip(modelled["rows"], ignored["rows"], strict=True):
+        assert of_model["mean"] > 1.15 * without_model["mean"]
     both = [suffice.json(*compare, "--clipping", way) for way in ("modelled", "ignored")]
     for which in ("first", "second"):
         assert [document["clipping"][which]["is_warned"] for document in both] == [True, False]

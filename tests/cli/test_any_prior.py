@@ -30,7 +30,7 @@ MEAN, SQUARE = 0.2, 0.1
 
 @pytest.fixture(scope="module")
 def pair(tmp_path_factory: pytest.TempPathFactory) -> list[Release]:
-    found = []
+    made = []
     for number, window in enumerate(("2013-01", "2013-02")):
         plan = make_plan(
             groups={"origin": ["EWR", "JFK"]},
@@ -42,8 +42,8 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> list[Release]:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(releases, "RELEASE_ID", f"{number + 1:016x}")
             store = tmp_path_factory.mktemp("release")
-            found.append(suffice.open_release(str(publish(store, plan, values, window=window))))
-    return found
+            made.append(suffice.open_release(str(publish(store, plan, values, window=window))))
+    return made
 
 
 @pytest.mark.slow
@@ -71,10 +71,10 @@ def test_releases_are_compared_under_any_prior(pair: list[Release], prior: str) 
     first, second = pair
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConflictWarning)  # noise may set one of these priors at odds
-        found = suffice.compare(
+        comparison = suffice.compare(
             first, second, "delay", prior=prior, where={"origin": "JFK"}, draws=500, rng=1
         )
-    rows = found.rows()
+    rows = comparison.rows()
     assert [row["parameter"] for row in rows] == ["mean", "variance"]
     for row in rows:
         assert row["lower"] < row["change"] < row["upper"]

@@ -54,7 +54,7 @@ def test_a_calibration_states_coverage_and_conclusion(
     stops = ("calibrate", "flights", "stops", "--simulations", "20", "--seed", "1")
     ways = [suffice.json(*stops, "--clipping", way)["rows"] for way in ("modelled", "ignored", "by-evidence")]
     # Truths are drawn of what bounded records can have, unless they are of records before clipping.
-    assert all(one != other for one, other in zip(ways[0], ways[1], strict=True))
+    assert all(way != other for way, other in zip(ways[0], ways[1], strict=True))
     assert ways[1] == ways[2]
     assert document["worlds"] == []
     (remedy, *_) = clipped["remedies"]
@@ -114,8 +114,8 @@ def test_a_plan_finds_the_epsilon_of_a_target(workspace: Workspace, suffice: Run
     words = ("plan", spec, *target, "--n", "200", "--simulations", "50", "--seed", "7")
     document = suffice.json(*words)
     assert document["cells"] == 3
-    found = document["target"]
-    assert {key: found[key] for key in ("statistic", "parameter", "width", "mass", "n", "seed")} == {
+    met = document["target"]
+    assert {key: met[key] for key in ("statistic", "parameter", "width", "mass", "n", "seed")} == {
         "statistic": "cancelled",
         "parameter": "probability",
         "width": 0.2,
@@ -123,9 +123,9 @@ def test_a_plan_finds_the_epsilon_of_a_target(workspace: Workspace, suffice: Run
         "n": 200,
         "seed": 7,
     }
-    assert found["median_width_without_noise"] < found["median_width"] <= 0.2
-    assert float(found["epsilon"]) == pytest.approx(4 * float(found["statistic_epsilon"]))
-    assert f"epsilon {found['epsilon']}" in suffice.text(*words)
+    assert met["median_width_without_noise"] < met["median_width"] <= 0.2
+    assert float(met["epsilon"]) == pytest.approx(4 * float(met["statistic_epsilon"]))
+    assert f"epsilon {met['epsilon']}" in suffice.text(*words)
     assert "--n" in suffice.text("plan", spec, *target, status=2)
     for option in ("--n", "--simulations"):
         assert "--target" in suffice.text("plan", spec, option, "5", status=2)
@@ -142,10 +142,10 @@ def test_a_plan_compares_a_sample_with_a_laplace_release(workspace: Workspace, s
     words = ("plan", spec, *beside, "--truth", "0.1")
     document = suffice.json(*words)
     assert document == suffice.json(*words)
-    (found,) = document["beside"]["statistics"]
-    assert (found["statistic"], found["draws"], found["method"]) == ("cancelled", 2, "noise-aware")
-    assert [errors["n"] for errors in found["errors"]] == [20, 200]
-    assert all(errors["sample_draw"]["standard_error"] > 0 for errors in found["errors"])
+    (compared,) = document["beside"]["statistics"]
+    assert (compared["statistic"], compared["draws"], compared["method"]) == ("cancelled", 2, "noise-aware")
+    assert [errors["n"] for errors in compared["errors"]] == [20, 200]
+    assert all(errors["sample_draw"]["standard_error"] > 0 for errors in compared["errors"])
     planned = document["statistics"][0]["sample"]
     assert (planned["prior"], planned["grid"]) == ("Beta(1, 30)", 65)
     text = suffice.text(*words, "--method", "plug-in")

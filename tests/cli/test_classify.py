@@ -51,14 +51,16 @@ def test_rows_of_a_file_are_classified_as_by_the_library(
         "absent": [],
     }
     assert (document["method"], document["draws"], document["seed"]) == ("plug-in", 50, 7)
-    found = models.classifier(open_release("tables", store=store), "late", method="plug-in", draws=50, rng=7)
+    classifier = models.classifier(
+        open_release("tables", store=store), "late", method="plug-in", draws=50, rng=7
+    )
     rows = pc.read_csv(data)
-    chances = found.predict_proba(rows.set_column(1, "month", rows["month"].cast(pa.float64())))
+    chances = classifier.predict_proba(rows.set_column(1, "month", rows["month"].cast(pa.float64())))
     listed = [[row["probability[false]"], row["probability[true]"]] for row in document["rows"][:4]]
     np.testing.assert_allclose(listed, chances[:4])
     assert document["rows"][4]["predicted_class"] is None
     assert document["rows"][4]["probability[true]"] is None
-    score = found.score(rows, rows["is_late"])
+    score = classifier.score(rows, rows["is_late"])
     assert document["score"] == {
         "accuracy": score.accuracy,
         "mean_log_score": pytest.approx(score.mean_log_score),
@@ -121,8 +123,8 @@ def test_queries_are_printed_and_their_draws_written(store: str, suffice: Runner
     words = ("model", "query", "tables", "causes", "--store", store, "--target", "well", *FEW)
     stated = ("--given", "severe=yes", "--do", "treated=no")
     document = suffice.json(*words, *stated, "--draws-out", str(out))
-    found = models.network(open_release("tables", store=store), "causes", method="plug-in", draws=50, rng=7)
-    answer = found.query("well", given={"severe": "yes"}, do={"treated": "no"})
+    network = models.network(open_release("tables", store=store), "causes", method="plug-in", draws=50, rng=7)
+    answer = network.query("well", given={"severe": "yes"}, do={"treated": "no"})
     assert document["rows"] == answer.rows()
     assert document["undefined_share"] == 0.0
     assert (document["target"], document["given"], document["do"]) == (

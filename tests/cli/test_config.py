@@ -30,11 +30,11 @@ def test_without_a_profile(suffice: Runner, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setenv("SUFFICE_LEDGER", "postgresql://u:hunter2@db/ledger")
     document = suffice.json("config", "show", "--store", "elsewhere", status=2)
     assert (document["profile"], document["ignored"]) == (None, [])
-    found = rows(document)
-    assert found["ledger"] == ("postgresql://***@db/ledger", "environment", False)
-    assert found["store"] == ("elsewhere", "option", False)
-    assert found["cluster"] == ("threads", "default", False)
-    assert found["spool"] == (None, "nobody", True)  # a release is refused without one
+    settings = rows(document)
+    assert settings["ledger"] == ("postgresql://***@db/ledger", "environment", False)
+    assert settings["store"] == ("elsewhere", "option", False)
+    assert settings["cluster"] == ("threads", "default", False)
+    assert settings["spool"] == (None, "nobody", True)  # a release is refused without one
     assert "hunter2" not in suffice.text("config", "show", status=2)
 
 
@@ -48,8 +48,8 @@ def test_the_spool_is_where_drawn_files_would_wait(
     beside = str(tmp_path / f"{file}.spool")
     assert rows(suffice.json("config", "show", *options))["spool"] == (beside, "beside the ledger", False)
     monkeypatch.setenv("SUFFICE_SPOOL", str(tmp_path / "elsewhere"))
-    found = rows(suffice.json("config", "show", *options))["spool"]
-    assert found == (str(tmp_path / "elsewhere"), "environment", False)
+    spool = rows(suffice.json("config", "show", *options))["spool"]
+    assert spool == (str(tmp_path / "elsewhere"), "environment", False)
 
 
 def test_with_a_profile(workspace: Workspace, suffice: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -58,10 +58,10 @@ def test_with_a_profile(workspace: Workspace, suffice: Runner, monkeypatch: pyte
     profile = write_profile(workspace.directory / "suffice.toml", **pinning(workspace, log_format="text"))
     document = suffice.json("--config", str(profile), "config", "show")
     assert document["profile"] == {"path": str(profile), "origin": "option"}
-    found = rows(document)
-    assert found["ledger"] == (workspace.ledger, "profile", False)
-    assert found["cluster"] == ("threads", "default", False)
-    assert found["log_format"] == ("text", "profile", False)
+    settings = rows(document)
+    assert settings["ledger"] == (workspace.ledger, "profile", False)
+    assert settings["cluster"] == ("threads", "default", False)
+    assert settings["log_format"] == ("text", "profile", False)
     assert suffice.json("config", "show")["profile"] is None  # the option held for one command
 
 

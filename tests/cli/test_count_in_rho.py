@@ -118,9 +118,9 @@ def test_the_pages_table_is_what_plans_say(page: str) -> None:
     for windows, statistics, shown in rows:
         for text, total, parts in zip(shown, (Fraction(1), IN_ALL), (10**6, 10**12), strict=True):
             each = format_number(Fraction(math.floor(total / windows * parts), parts))
-            found = noise_sd({"epsilon" if parts == 10**6 else "rho": each}, statistics)
+            computed = noise_sd({"epsilon" if parts == 10**6 else "rho": each}, statistics)
             digits = len(text.partition(".")[2])
-            assert f"{found:.{digits}f}" == text, (windows, statistics)
+            assert f"{computed:.{digits}f}" == text, (windows, statistics)
 
 
 @pytest.mark.parametrize(("epsilon", "delta", "pays_from"), [(1, 6, 21), (4, 6, 26), (1, 9, 34)])

@@ -64,7 +64,7 @@ def test_pictures_pages_and_catalogues_show_it(store: Path, suffice: Runner, tmp
     suffice.text("catalogue", str(store), "--out", str(tmp_path / "site"))
     texts = {path.name: path.read_text() for path in (tmp_path / "site").rglob("*.html")}
     assert any("a circle for the middle of each bin" in text for text in texts.values())
-    (found,) = (tmp_path / "site").rglob("drawn.csv")
-    with found.open() as file:
+    (csv_file,) = (tmp_path / "site").rglob("drawn.csv")
+    with csv_file.open() as file:
         first = next(csv.DictReader(file))
     assert first["quantile 0.9 draw 0"] == "0.5"

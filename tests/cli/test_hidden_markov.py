@@ -133,7 +133,8 @@ def test_the_defaults_of_the_command_are_those_of_python() -> None:
     import inspect
 
     defaults = {
-        name: one.default for name, one in inspect.signature(hidden_markov.hidden_markov).parameters.items()
+        name: parameter.default
+        for name, parameter in inspect.signature(hidden_markov.hidden_markov).parameters.items()
     }
     known = {
         "restarts": RESTARTS,

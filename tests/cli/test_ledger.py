@@ -107,7 +107,7 @@ def test_every_number_follows_from_the_charges(
         sums[charge["counts_on"], charge["counts_as"]] += Fraction(charge["epsilon"])
         returned = charge["counts_as"] == "returned"
         assert charge["held"] == ("0" if returned else charge["epsilon"])
-    own = Fraction(5) - sums["account", "spent"] - sums["account", "reserved"]
+    remaining = Fraction(5) - sums["account", "spent"] - sums["account", "reserved"]
     for counts_on, numbers in (
         ("account", account),
         *((entry["window"], entry) for entry in account["windows"]),
@@ -115,7 +115,7 @@ def test_every_number_follows_from_the_charges(
         for counts_as in ("spent", "reserved", "returned"):
             assert Fraction(numbers[counts_as]) == sums[counts_on, counts_as], (counts_on, counts_as)
         if counts_on != "account":
-            left = own - sums[counts_on, "spent"] - sums[counts_on, "reserved"]
+            left = remaining - sums[counts_on, "spent"] - sums[counts_on, "reserved"]
             assert Fraction(numbers["remaining"]) == left
     assert (account["spent"], account["reserved"], account["returned"]) == ("1", "0.5", "0.25")
     assert account["remaining"] == "2.5"

@@ -110,6 +110,7 @@ def test_a_table_says_of_how_many_cells_it_is(release: str, suffice: Runner, tmp
     assert len(out.read_text(encoding="utf-8").splitlines()) == 1 + 2 * CELLS
 
 
+@pytest.mark.slow
 def test_files_hold_every_cell_while_the_text_is_of_few(
     release: str, suffice: Runner, tmp_path: Path
 ) -> None:
@@ -121,6 +122,7 @@ def test_files_hold_every_cell_while_the_text_is_of_few(
     assert len(table.read_text(encoding="utf-8").splitlines()) == 1 + CELLS
 
 
+@pytest.mark.slow
 def test_two_sides_and_statements_are_of_the_same_few_cells(
     tmp_path: Path, suffice: Runner, computed: list[int]
 ) -> None:

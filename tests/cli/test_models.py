@@ -115,9 +115,9 @@ def test_predictions_are_those_of_the_library(predict: tuple[str, ...], store: s
     regression = models.regression(
         open_release("models", store=store), "arrival", prior=CONJUGATE, method="plug-in", draws=200, rng=7
     )
-    found = regression.predict(ROWS)
-    assert document["rows"] == found.rows()
-    assert document["counts"] == found.counts
+    predicted = regression.predict(ROWS)
+    assert document["rows"] == predicted.rows()
+    assert document["counts"] == predicted.counts
     assert document["counts"] == {
         "rows": 4,
         "predicted": 2,
@@ -148,8 +148,8 @@ def test_predictions_are_written(
     assert "the file exists" in suffice.text(*predict, "--out", str(path), status=2)
     assert f"wrote {path}" in suffice.text(*predict, "--out", str(path), "--overwrite")
     table = pc.read_csv(path) if suffix == ".csv" else pq.read_table(path)
-    for row, found in zip(expected, table.to_pylist(), strict=True):
-        assert {name: found[name] or None for name in row if name != "row"} == {
+    for row, written in zip(expected, table.to_pylist(), strict=True):
+        assert {name: written[name] or None for name in row if name != "row"} == {
             name: value or None for name, value in row.items() if name != "row"
         }
 

@@ -71,7 +71,9 @@ def test_the_page_on_models_runs(blocks: list[tuple[str, str]], suffice: Runner)
         if language == "yaml":
             spec = load_spec(yaml.safe_load(text))
             plan = compile_plan(spec)
-            values = {one.name: values_of(spec, one, plan.n_cells, rng) for one in plan.statistics}
+            values = {
+                statistic.name: values_of(spec, statistic, plan.n_cells, rng) for statistic in plan.statistics
+            }
             publish(Path("releases"), plan, values)
         elif language == "csv":
             Path("trips.csv").write_text(text, encoding="utf-8")

@@ -63,9 +63,9 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def posterior(store: Path) -> Any:
     release = package.open_release("monthly@2013-01", store=str(store))
-    found = release.posterior("cancelled", prior=PRIOR)
-    assert any(found.conflict.lines())
-    return found
+    answer = release.posterior("cancelled", prior=PRIOR)
+    assert any(answer.conflict.lines())
+    return answer
 
 
 def words(text: str) -> str:
@@ -76,7 +76,7 @@ def words(text: str) -> str:
 @pytest.mark.filterwarnings("ignore::suffice.errors.ConflictWarning")
 @pytest.mark.parametrize(
     "shown",
-    [str, lambda found: found._repr_html_(), lambda found: str(found.summary())],
+    [str, lambda conflicted: conflicted._repr_html_(), lambda conflicted: str(conflicted.summary())],
     ids=["text", "html", "summary"],
 )
 def test_what_python_shows(posterior: Any, shown: Callable[[Any], str]) -> None:

@@ -36,15 +36,15 @@ def _written(workspace: Workspace, **changes: Any) -> str:
 def test_a_person_is_told_of_windows_years_and_rows(spec: str, suffice: Runner) -> None:
     suffice.json("backfill", spec, "--from", "2013-01", "--to", "2013-03", "--as-of", "2013-04-03T00:00Z")
     suffice.json("release", spec, "--window", "2013-01", "--amendment", "1")
-    found = suffice.json("ledger", "person", "passengers", "--windows", "2", "--rows", "5")
-    assert found["so_far"] == {
+    answer = suffice.json("ledger", "person", "passengers", "--windows", "2", "--rows", "5")
+    assert answer["so_far"] == {
         "without_window": "0",
         "in_a_window": "2",
         "in_a_year": "4",
         "in_every_window": "4",
     }
-    assert found["asked"] == {"rows": 5, "windows": 2, "loss": "9"}, "four rows in January, one in another"
-    assert found["granted"] == {"in_a_window": "10", "in_a_year": "10", "in_every_window": "10"}
+    assert answer["asked"] == {"rows": 5, "windows": 2, "loss": "9"}, "four rows in January, one in another"
+    assert answer["granted"] == {"in_a_window": "10", "in_a_year": "10", "in_every_window": "10"}
     text = suffice.text("ledger", "show")
     assert "one unit: so far at most 2 in a window, 4 in a year (the worst twelve months), 4 in all" in text
     assert "a person with r rows loses up to r times as much" in text
@@ -118,8 +118,8 @@ def test_a_grant_works_out_a_window_from_a_year(suffice: Runner, empty: tuple[st
 
 def test_a_plan_finds_the_epsilon_of_a_year(suffice: Runner, workspace: Workspace) -> None:
     spec = _written(workspace, expect={"rows": "1000", "epsilon": "0.01"})
-    found = suffice.json("plan", spec, "--per-year", "12", "--max-windows", "6")
-    assert found["person"] == {
+    plan = suffice.json("plan", spec, "--per-year", "12", "--max-windows", "6")
+    assert plan["person"] == {
         "in_a_window": "2.01",
         "in_a_year": "12.06",
         "windows_in_a_year": 12,
@@ -127,7 +127,7 @@ def test_a_plan_finds_the_epsilon_of_a_year(suffice: Runner, workspace: Workspac
         "per_year": "12",
         "epsilon": "0.995",
     }
-    assert found["expect"]["empty_passes"] == pytest.approx(2.3e-5, rel=0.02)
+    assert plan["expect"]["empty_passes"] == pytest.approx(2.3e-5, rel=0.02)
     text = suffice.text("plan", spec)
     assert "before it flights.expect counts the rows that fit, for epsilon 0.01 more" in text
     assert "one unit: epsilon 2.01 in a window" in text

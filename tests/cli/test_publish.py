@@ -145,22 +145,22 @@ def test_what_rests_on_a_release_that_was_withdrawn_later_says_so(
     suffice.json("withdraw", "flights", "--reason", "wrong unit", "--store", store)
     listed = suffice.json("publications", "list", "--store", store)
     assert [row["withdrawn"] for row in listed["publications"]] == [["flights@all"]]
-    assert [one["reason"] for one in listed["withdrawn"]] == ["wrong unit"]
+    assert [withdrawal["reason"] for withdrawal in listed["withdrawn"]] == ["wrong unit"]
     assert "flights@all" in suffice.text("publications", "list", "--store", store).splitlines()[-1]
     for command in (("publications", "show"), ("publications", "verify"), ("verify",)):
         for uri in (made["uri"], elsewhere["uri"]):
             told = suffice.json(*command, uri, "--store", store)
             assert told.get("ok", True), command
-            assert [one["state"] for one in told["releases"]] == ["withdrawn"]
-            assert [one["reason"] for one in told["withdrawn"]] == ["wrong unit"]
+            assert [release["state"] for release in told["releases"]] == ["withdrawn"]
+            assert [withdrawal["reason"] for withdrawal in told["withdrawn"]] == ["wrong unit"]
             assert "which it rests on: withdrawn at" in suffice.text(*command, uri, "--store", store)
         alone = suffice.json(*command, elsewhere["uri"], "--store", str(tmp_path / "elsewhere"))
-        assert [one["state"] for one in alone["releases"]] == ["not_found"]
+        assert [release["state"] for release in alone["releases"]] == ["not_found"]
         assert "withdrawn" not in alone
     beside = next(Path(store).glob("flights/all/*/withdrawn.json"))
     beside.write_text("{}", encoding="utf-8")
     told = suffice.json("publications", "show", made["uri"])
-    assert [one["state"] for one in told["releases"]] == ["unreadable"]
+    assert [release["state"] for release in told["releases"]] == ["unreadable"]
     assert "not known" in suffice.text("publications", "verify", made["uri"])
 
 
@@ -169,9 +169,9 @@ def test_a_damaged_publication_is_named(store: str, suffice: Runner) -> None:
     path = made["files"][0]["uri"]
     with open(path, "ab") as file:  # noqa: PTH123 - the test breaks it
         file.write(b"x")
-    found = suffice.json("publications", "verify", made["uri"], status=5)
-    assert not found["ok"]
-    assert made["files"][0]["path"] in found["problems"][0]
+    verified = suffice.json("publications", "verify", made["uri"], status=5)
+    assert not verified["ok"]
+    assert made["files"][0]["path"] in verified["problems"][0]
     folder = Path(store).parent / "new" / "fetched"
     said = suffice.text("publications", "fetch", made["uri"], "--out", str(folder), status=5)
     assert "the manifest states" in said

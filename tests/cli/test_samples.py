@@ -47,8 +47,8 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
         plan = make_plan(name=name, privacy=privacy, groups=GROUPS, statistics=statistics)
         rng = np.random.default_rng(len(name))
         values: dict[str, Any] = {
-            one.name: rng.integers(0, 33, (plan.n_cells, one.n_values)).astype(object)
-            for one in plan.statistics
+            statistic.name: rng.integers(0, 33, (plan.n_cells, statistic.n_values)).astype(object)
+            for statistic in plan.statistics
         }
         publish_under(root, plan, values, release_id=f"{len(name):016x}")
     return root
@@ -210,13 +210,13 @@ def test_descriptions_say_what_the_files_of_samples_hold(
 ) -> None:
     suffice.text("describe", "first", "--store", str(store), "--out", str(tmp_path))
     package = json.loads((tmp_path / "datapackage.json").read_text())
-    (resource,) = [one for one in package["resources"] if one["title"] == "drawn"]
+    (resource,) = [candidate for candidate in package["resources"] if candidate["title"] == "drawn"]
     assert [field["name"] for field in resource["schema"]["fields"]] == [*GROUPS, "draw", "value"]
     assert resource["schema"]["primaryKey"] == [*GROUPS, "draw"]
     assert resource["schema"]["fields"][-1]["constraints"]["maximum"] == "32"
     assert (resource["suffice"]["mechanism"], resource["suffice"]["grid"]) == ("exponential", 33)
     croissant = json.loads((tmp_path / "croissant.json").read_text())
-    (records,) = [one for one in croissant["recordSet"] if one["name"] == "drawn"]
+    (records,) = [candidate for candidate in croissant["recordSet"] if candidate["name"] == "drawn"]
     assert [field["name"] for field in records["field"]][-2:] == ["draw", "value"]
 
 

@@ -159,9 +159,9 @@ def test_a_store_is_verified(workspace: Workspace, suffice: Runner) -> None:
     )
     Path(released["files"][0]["path"]).unlink()
     for words in (("store", "verify", workspace.store), ("ledger", "verify", "--store", workspace.store)):
-        found = suffice.json(*words, status=5)
-        assert not found["ok"]
-        assert Path(released["files"][0]["path"]).name in found["problems"][0]
+        verified = suffice.json(*words, status=5)
+        assert not verified["ok"]
+        assert Path(released["files"][0]["path"]).name in verified["problems"][0]
 
 
 @pytest.mark.slow

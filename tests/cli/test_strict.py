@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 
 def test_every_command_is_strict() -> None:
-    for names, found in walk(command()):
-        assert isinstance(found, StrictCommand), names
+    for names, parsed in walk(command()):
+        assert isinstance(parsed, StrictCommand), names
     assert isinstance(command(), StrictGroup)
 
 
@@ -73,16 +73,16 @@ def test_every_option_of_models_is_on_the_page_of_the_command_line(repository: P
         re.findall(r"^\|.*\|$", page.partition(f"## {title}\n")[2].partition("\n## ")[0], re.MULTILINE)
         for title in ("Options that several commands share", "Options of `suffice model`")
     )
-    found = {names[1]: one for names, one in walk(command()) if names[0] == "model"}
-    stated: dict[str, set[str]] = {name: set() for name in found}
+    models = {names[1]: subcommand for names, subcommand in walk(command()) if names[0] == "model"}
+    stated: dict[str, set[str]] = {name: set() for name in models}
     for row in listed[2:]:
         options, commands = row.split("|")[1:3]
         named = set(re.findall(r"`([a-z-]+)`", commands))
-        for name in found.keys() - named if "all but" in commands else named or found.keys():
+        for name in models.keys() - named if "all but" in commands else named or models.keys():
             stated[name].update(re.findall(r"--[a-z-]+", options))
     common = {option for row in shared for option in re.findall(r"--[a-z-]+", row.split("|")[1])}
-    for name, one in found.items():
-        options = {option for param in one.params for option in param.opts if option.startswith("--")}
+    for name, model in models.items():
+        options = {option for param in model.params for option in param.opts if option.startswith("--")}
         assert options - common - {"--json", "--help"} == stated[name], name
 
 

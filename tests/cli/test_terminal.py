@@ -34,7 +34,7 @@ SAFE = ["Zürich", "東京", "م\u200cن", "a b", "👩\u200d🔬", "❤\ufe0f",
 def test_text_is_printed_in_one_module_alone() -> None:
     """Commands call `say`; anything else could let a key through."""
     names = {"print", "echo", "secho", "pprint"}
-    found: dict[str, list[str]] = {}
+    printing: dict[str, list[str]] = {}
     for path in CLI.glob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             called = isinstance(node, ast.Call) and (
@@ -42,12 +42,12 @@ def test_text_is_printed_in_one_module_alone() -> None:
             )
             written = isinstance(node, ast.Attribute) and node.attr in {"stdout", "stderr"}
             if called or written:
-                found.setdefault(path.name, []).append(ast.unparse(node))
-    assert found.pop("output.py")
+                printing.setdefault(path.name, []).append(ast.unparse(node))
+    assert printing.pop("output.py")
     # Whether standard error is a terminal is asked; standard output is flushed, to see a closed pipe.
-    assert found.pop("messages.py") == ["sys.stderr"]
-    assert found.pop("app.py") == ["sys.stdout"]
-    assert found == {}
+    assert printing.pop("messages.py") == ["sys.stderr"]
+    assert printing.pop("app.py") == ["sys.stdout"]
+    assert printing == {}
 
 
 def test_the_search_for_prints_finds_one() -> None:
@@ -96,7 +96,7 @@ def test_a_terminal_of_another_encoding_is_no_error(monkeypatch: pytest.MonkeyPa
     assert stream.buffer.getvalue() == b"Z\\xfcrich\n"
 
 
-@pytest.mark.parametrize("character", [one for one in UNSAFE if one != "\ud800"], ids=ascii)
+@pytest.mark.parametrize("character", [character for character in UNSAFE if character != "\ud800"], ids=ascii)
 def test_a_spec_with_such_a_key_is_refused_and_shows_it_escaped(character: str) -> None:
     key = f"a{character}b"
     variables = {"x": {"categories": [key, "y"]}}

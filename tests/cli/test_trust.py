@@ -144,8 +144,8 @@ def test_the_ledger_is_held_against_its_store(workspace: Workspace, run: Run) ->
     assert len(checked["hash"]) == 64
     restore_database(workspace.directory / "before.db", workspace.directory / "ledger.db")
     assert run("ledger", "verify")["ok"], "the older copy agrees with itself"
-    found = run("ledger", "verify", "--store", workspace.store, status=5)
-    assert "ends at 2" in found["problems"][0]
+    verified = run("ledger", "verify", "--store", workspace.store, status=5)
+    assert "ends at 2" in verified["problems"][0]
     error = run("release", "release.json", status=5)["error"]
     assert error["type"] == "LedgerCorruptError"
     assert "charges/000/000/000/003" in error["message"]
@@ -164,9 +164,9 @@ def test_the_public_export_is_checked_without_the_ledger(workspace: Workspace, r
     checked = run("ledger", "verify", "--export", "ledger.jsonl", "--store", workspace.store)
     assert (checked["ok"], checked["store"], checked["sequence"]) == (True, "checked", 6)
     Path("ledger.jsonl").write_text(lines.replace("10000000", "90000000"), encoding="utf-8")
-    found = run("ledger", "verify", "--export", "ledger.jsonl", "--store", workspace.store, status=5)
-    assert "entry 2 was altered" in found["problems"][0]
-    assert found["store"] == "not_checked"
+    verified = run("ledger", "verify", "--export", "ledger.jsonl", "--store", workspace.store, status=5)
+    assert "entry 2 was altered" in verified["problems"][0]
+    assert verified["store"] == "not_checked"
     Path("ledger.jsonl").write_text("x", encoding="utf-8")
     assert run("ledger", "verify", "--export", "ledger.jsonl", status=5)["error"]["exit_status"] == 5
     assert "cannot be read" in run("ledger", "verify", "--export", "no", status=2)["error"]["message"]

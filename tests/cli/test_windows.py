@@ -40,7 +40,7 @@ def suffice(capsys: pytest.CaptureFixture[str]) -> Runner:
 
 
 def states(document: dict[str, Any], key: str = "status") -> dict[str, str]:
-    return {one["window"]: one[key] for one in document["windows"]}
+    return {window["window"]: window[key] for window in document["windows"]}
 
 
 def test_a_schedule_with_one_command_advances(spec: str, suffice: Runner) -> None:
@@ -48,7 +48,7 @@ def test_a_schedule_with_one_command_advances(spec: str, suffice: Runner) -> Non
     first = suffice.json(*words, "2013-04-03T23:59:00+02:00")
     second = suffice.json(*words, "2013-04-04T00:00:00+02:00")
     again = suffice.json(*words, "2013-04-05T00:00:00+02:00")
-    assert [(one["window"], one["status"]) for one in (first, second, again)] == [
+    assert [(document["window"], document["status"]) for document in (first, second, again)] == [
         ("2013-02", "published"),
         ("2013-03", "published"),
         ("2013-03", "already_published"),
@@ -278,7 +278,7 @@ def test_an_amendment_is_asked_for_by_its_number_and_shown(workspace: Workspace,
         assert "flights@2013-01 (" in error["message"]
         assert "are editions of one release" in error["message"]
     (account,) = suffice.json("ledger", "show")["accounts"]
-    assert [(one["window"], one["amendment"]) for one in account["charges"]] == [
+    assert [(charge["window"], charge["amendment"]) for charge in account["charges"]] == [
         ("2013-01", 0),
         ("2013-01", 1),
     ]

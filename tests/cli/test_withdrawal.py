@@ -81,13 +81,13 @@ def test_a_withdrawn_release_is_refused_and_stays_charged(workspace: Workspace, 
         assert REASON in refused["message"]
         assert "--allow-withdrawn" in refused["message"]
     allowed = run("table", "flights", "cancelled", "--allow-withdrawn")
-    assert [one["reason"] for one in allowed["withdrawn"]] == [REASON]
+    assert [withdrawal["reason"] for withdrawal in allowed["withdrawn"]] == [REASON]
     assert "withdrawn" not in run("ledger", "show"), "the next command has opened none"
     assert REASON in run("table", "flights", "cancelled", "--allow-withdrawn", text=True)
     for words in (("release", "release.json"), ("release", "release.json", "--new-attempt")):
         again = run(*words)
         assert again["status"] == "already_published"
-        assert [one["release_id"] for one in again["withdrawn"]] == [released["release_id"]]
+        assert [withdrawal["release_id"] for withdrawal in again["withdrawn"]] == [released["release_id"]]
     assert REASON in run("release", "release.json", text=True)
     assert _entries(workspace) == entries
     checked = run("verify", "flights", "--ledger", workspace.ledger)
@@ -174,8 +174,8 @@ def test_a_withdrawal_is_signed_like_the_release(
     place.write_bytes(json.dumps(content, separators=(",", ":"), sort_keys=True).encode())
     with pytest.raises(ReleaseWithdrawnError, match="not signed by a key that is demanded"):
         open_release("flights", public_keys=demanded)
-    found = run("verify", "flights", "--public-key", demanded[0], status=5)
-    assert found["problems"] == ["withdrawn.json is not signed by a key that is demanded"]
+    verified = run("verify", "flights", "--public-key", demanded[0], status=5)
+    assert verified["problems"] == ["withdrawn.json is not signed by a key that is demanded"]
 
 
 def test_every_command_that_reads_releases_reads_withdrawn_ones_on_demand() -> None:
@@ -197,7 +197,7 @@ def test_descriptions_stand_beside_a_release_and_are_put_back(workspace: Workspa
     first = {name: (folder / name).read_bytes() for name in names}
     (folder / names[0]).unlink()
     done = run("describe", "flights")["files"]
-    assert [one["status"] for one in done] == ["written", "already_there"]
+    assert [outcome["status"] for outcome in done] == ["written", "already_there"]
     assert {name: (folder / name).read_bytes() for name in names} == first
     run("describe", "flights", "--out", "elsewhere")
     assert {path.name: path.read_bytes() for path in Path("elsewhere").iterdir()} == first
@@ -227,7 +227,7 @@ def test_no_release_fails_for_a_description(
     assert not Path(released["uri"], "croissant.json").exists()
     monkeypatch.undo()
     monkeypatch.chdir(workspace.directory)
-    assert [one["status"] for one in run("describe", released["uri"])["files"]] == ["written"] * 2
+    assert [file["status"] for file in run("describe", released["uri"])["files"]] == ["written"] * 2
 
 
 def test_verify_knows_publications(workspace: Workspace, run: Run, tmp_path: Path) -> None:

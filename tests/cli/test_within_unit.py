@@ -73,15 +73,15 @@ def test_rows_that_are_equal_widen_intervals(release: str, suffice: Runner) -> N
 
 
 def test_what_units_add_is_in_the_table_and_the_manifest(release: str, suffice: Runner) -> None:
-    found = {
+    estimates = {
         (row["origin"], row["quantity"]): (row["estimate"], row["noise_sd"])
         for row in suffice.json("table", release, "returned")["rows"]
     }
     n, total, n_squared, total_squared = (
-        found["JFK", name][0] for name in ("n", "total", "n_squared_of_units", "total_squared_of_units")
+        estimates["JFK", name][0] for name in ("n", "total", "n_squared_of_units", "total_squared_of_units")
     )
-    noise = found["JFK", "n_squared_of_units"][1]
-    assert n == pytest.approx(1500 * 3, abs=40 * found["JFK", "n"][1])
+    noise = estimates["JFK", "n_squared_of_units"][1]
+    assert n == pytest.approx(1500 * 3, abs=40 * estimates["JFK", "n"][1])
     assert n_squared == pytest.approx(1500 * 9, abs=20 * noise)
     assert total_squared == pytest.approx(3 * total, abs=40 * noise)
     uri = suffice.json("show", release)["uri"]

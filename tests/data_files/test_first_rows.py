@@ -44,9 +44,9 @@ def written(columns: dict[str, Any], **settings: Any) -> bytes:
 
 
 def test_what_suffice_writes_is_read_up_to_a_number_of_rows() -> None:
-    found, rows = first_rows(WHOLE, 7, rows=ROWS)
+    first, rows = first_rows(WHOLE, 7, rows=ROWS)
     assert rows == ROWS
-    assert found == [{name: values[row] for name, values in COLUMNS.items()} for row in range(7)]
+    assert first == [{name: values[row] for name, values in COLUMNS.items()} for row in range(7)]
     assert len(first_rows(WHOLE, 10 * ROWS)[0]) == ROWS
     assert first_rows(parquet_bytes(table_of({"mean": pa.array([], pa.float64())}), SOURCE), 7) == ([], 0)
 
@@ -137,7 +137,7 @@ def test_changed_bytes_are_read_or_refused_and_nothing_else(changes: list[tuple[
     for place, other in changes:
         data[place : place + len(other)] = other
     try:
-        found, _ = first_rows(bytes(data), 7, rows=ROWS)
+        table, _ = first_rows(bytes(data), 7, rows=ROWS)
     except PublicationCorruptError:
         return
-    assert len(found) <= 7
+    assert len(table) <= 7

@@ -222,7 +222,13 @@ def test_a_policy_that_forgets_its_denials_is_seen(policies: dict[str, Any]) -> 
     replacing: dict[str, str | None] = {"s3:if-none-match": None}
     assert not is_allowed([policies["publisher"]], "s3:PutObject", manifest, replacing)
     forgetful = [
-        {"Statement": [one for one in policies["publisher"]["Statement"] if one["Effect"] == "Allow"]}
+        {
+            "Statement": [
+                statement
+                for statement in policies["publisher"]["Statement"]
+                if statement["Effect"] == "Allow"
+            ]
+        }
     ]
     assert is_allowed(forgetful, "s3:PutObject", manifest, replacing)
 
@@ -253,16 +259,19 @@ def test_google_bindings_have_the_shape_of_a_policy_and_bound_every_write(reposi
 def test_azure_assignments_name_defined_roles_and_bound_every_path(repository: Path) -> None:
     folder = repository / "deploy/roles/azure"
     definitions = json.loads((folder / "role-definitions.json").read_text())
-    actions = {one["Name"]: one["DataActions"] for one in definitions}
-    assert all(not one["Actions"] for one in definitions), "none manages the account"
+    actions = {definition["Name"]: definition["DataActions"] for definition in definitions}
+    assert all(not definition["Actions"] for definition in definitions), "none manages the account"
     assignments = json.loads((folder / "role-assignments.json").read_text())
-    for one in assignments:
-        assert one.keys() == {"principal", "role", "scope", "conditionVersion", "condition"}
-        assert one["conditionVersion"] == "2.0"
-        assert one["scope"].startswith("/subscriptions/")
-        assert one["condition"].count("(") == one["condition"].count(")")
-        assert "PREFIX/" in one["condition"]
-        (action,) = actions[one["role"]]
-        assert f"ActionMatches{{'{action}'}}" in one["condition"] or "Blob.List" in one["condition"]
+    for assignment in assignments:
+        assert assignment.keys() == {"principal", "role", "scope", "conditionVersion", "condition"}
+        assert assignment["conditionVersion"] == "2.0"
+        assert assignment["scope"].startswith("/subscriptions/")
+        assert assignment["condition"].count("(") == assignment["condition"].count(")")
+        assert "PREFIX/" in assignment["condition"]
+        (action,) = actions[assignment["role"]]
+        assert (
+            f"ActionMatches{{'{action}'}}" in assignment["condition"]
+            or "Blob.List" in assignment["condition"]
+        )
         assert not action.endswith("/write"), "which would replace blobs"
-    assert {one["principal"] for one in assignments} == set(ROLES)
+    assert {assignment["principal"] for assignment in assignments} == set(ROLES)

@@ -68,9 +68,9 @@ def test_every_name_stands_for_something(composed: dict[str, Any]) -> None:
             if isinstance(volume, dict) and not volume["source"].startswith(MADE):
                 assert (HERE / volume["source"]).exists(), volume
     used = {
-        one if isinstance(one, str) else one["source"]
+        mounted if isinstance(mounted, str) else mounted["source"]
         for service in services.values()
-        for one in service.get("secrets", ())
+        for mounted in service.get("secrets", ())
     }
     assert used == composed["secrets"].keys()
 
@@ -83,7 +83,9 @@ def test_nothing_listens_beyond_the_loopback(composed: dict[str, Any]) -> None:
     assert told["services"]["store"]["ports"] == ["10.0.0.1:9000:9000"]
     outside = {name for name, network in composed["networks"].items() if not (network or {}).get("internal")}
     assert outside == {"edge"}
-    assert {name for name, one in services.items() if outside & set(one["networks"])} == set(published)
+    assert {name for name, service in services.items() if outside & set(service["networks"])} == set(
+        published
+    )
 
 
 def test_who_reaches_what(composed: dict[str, Any]) -> None:
@@ -135,9 +137,11 @@ def test_secrets_are_files_and_each_login_has_its_own(composed: dict[str, Any]) 
             assert not re.search(r"://[^/@]*:[^/@]*@", value), (name, variable)
             if SECRET_NAMES.search(variable):
                 assert value.startswith("/run/secrets/"), (name, variable)
-        held = {(one if isinstance(one, str) else one["source"]) for one in service.get("secrets", ())}
+        held = {
+            (secret if isinstance(secret, str) else secret["source"]) for secret in service.get("secrets", ())
+        }
         assert "ca.key" not in held
-        logins[name] = {one.partition(".")[0] for one in held if one.endswith((".pgpass", ".aws"))}
+        logins[name] = {secret.partition(".")[0] for secret in held if secret.endswith((".pgpass", ".aws"))}
     assert logins["worker"] == {"releases"}
     assert logins["owner"] == {"owner", "readers"}
     assert logins["auditor"] == {"auditor", "readers"}
@@ -178,7 +182,7 @@ def test_the_profile_pins_what_the_file_starts(composed: dict[str, Any]) -> None
     assert worker["environment"]["SUFFICE_CONFIG"] in {volume["target"] for volume in worker["volumes"]}
     assert profile.cluster_certificates == "/run/secrets"
     assert {"ca.pem", "client.pem", "client.key"} <= {
-        one for one in worker["secrets"] if isinstance(one, str)
+        secret for secret in worker["secrets"] if isinstance(secret, str)
     }
     assert (
         "env"
@@ -192,7 +196,7 @@ def test_preparing_makes_what_is_mounted_and_replaces_nothing(
 ) -> None:
     folder = prepared()
     files = {path: path.read_bytes() for path in (folder / "secrets").rglob("*") if path.is_file()}
-    wanted = {folder / one["file"] for one in composed["secrets"].values()}
+    wanted = {folder / secret["file"] for secret in composed["secrets"].values()}
     assert files.keys() == wanted | {folder / "secrets/cluster/ca.key"}
     assert {stat.S_IMODE(path.stat().st_mode) for path in files if path.suffix != ".pem"} == {0o600}
     texts = [
@@ -234,9 +238,12 @@ def test_policies_name_the_bucket_that_is_made(composed: dict[str, Any]) -> None
         json.loads((HERE / f"policies/{login}.json").read_text())["Statement"]
         for login in ("releases", "readers")
     )
-    puts = next(one for one in publishing if "s3:PutObject" in one["Action"])["Resource"]
+    puts = next(statement for statement in publishing if "s3:PutObject" in statement["Action"])["Resource"]
     assert set(puts) == {f"arn:aws:s3:::{place}/*" for place in pinned}
-    assert {action for one in reading for action in one["Action"]} == {"s3:GetObject", "s3:ListBucket"}
+    assert {action for statement in reading for action in statement["Action"]} == {
+        "s3:GetObject",
+        "s3:ListBucket",
+    }
     assert (
         yaml.safe_load((HERE / "compose.yaml").read_text())["services"]["bucket"]["secrets"]
         == (composed["services"]["bucket"]["secrets"])

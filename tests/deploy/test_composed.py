@@ -51,21 +51,21 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], Path
 
 
 def test_a_schedule_released(told: tuple[dict[str, Any], Path]) -> None:
-    found, _ = told
-    assert found["run"]["scheduled"]
-    assert found["run"]["state"] == "Published", found["run"]
-    assert found["run"]["message"].startswith("s3://releases/statistics/flights-by-origin/")
-    assert found["shown"]["status"] == "published"
-    assert {(row["origin"], row["parameter"]) for row in found["posterior"]["rows"]} == {
+    outcome, _ = told
+    assert outcome["run"]["scheduled"]
+    assert outcome["run"]["state"] == "Published", outcome["run"]
+    assert outcome["run"]["message"].startswith("s3://releases/statistics/flights-by-origin/")
+    assert outcome["shown"]["status"] == "published"
+    assert {(row["origin"], row["parameter"]) for row in outcome["posterior"]["rows"]} == {
         (origin, "probability") for origin in ("EWR", "JFK", "LGA")
     }
-    assert found["verified"]
+    assert outcome["verified"]
 
 
 def test_one_month_was_charged(told: tuple[dict[str, Any], Path]) -> None:
     account = told[0]["account"]
     assert account["granted"] == "14"
-    assert [(one["spent"], one["remaining"]) for one in account["windows"]] == [("1", "13")]
+    assert [(window["spent"], window["remaining"]) for window in account["windows"]] == [("1", "13")]
 
 
 def test_the_catalogue_is_there(told: tuple[dict[str, Any], Path]) -> None:

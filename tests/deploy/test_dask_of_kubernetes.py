@@ -36,14 +36,18 @@ def cluster_of(repository: Path, directory: Path, *, without: str = "none of the
     running = []
     for role in ("scheduler", "worker"):
         (container,) = spec[role]["spec"]["containers"]
-        told = {one["name"]: one["value"] for one in container["env"] if without not in one["name"]}
+        told = {
+            variable["name"]: variable["value"]
+            for variable in container["env"]
+            if without not in variable["name"]
+        }
         running.append(started(container["command"], told, role, place, directory))
     try:
         yield f"tls://{place}"
     finally:
-        for one in reversed(running):
-            one.terminate()
-            one.wait(60)
+        for current in reversed(running):
+            current.terminate()
+            current.wait(60)
 
 
 def started(

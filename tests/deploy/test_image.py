@@ -36,13 +36,13 @@ def folder(repository: Path) -> Path:
 
 def locked(path: Path) -> dict[str, tuple[Requirement, list[str]]]:
     """Return the requirements of a file and their hashes, by name."""
-    found: dict[str, tuple[Requirement, list[str]]] = {}
+    pins: dict[str, tuple[Requirement, list[str]]] = {}
     for entry in re.split(r"\n(?=\S)", path.read_text().strip()):
         if not entry.startswith("#"):
             head, *hashes = entry.replace("\\", "").split("--hash=")
             requirement = Requirement(head.strip())
-            found[canonicalize_name(requirement.name)] = requirement, [each.strip() for each in hashes]
-    return found
+            pins[canonicalize_name(requirement.name)] = requirement, [each.strip() for each in hashes]
+    return pins
 
 
 def pinned(requirement: Requirement) -> Version:
@@ -90,7 +90,7 @@ def closure(extras: set[str], names: dict[str, Any]) -> set[str]:
     for extra in sorted(extras):
         waiting += [Requirement(each) for each in names["optional-dependencies"][extra]]
     environment: dict[str, str] = {key: str(value) for key, value in default_environment().items()}
-    found: set[str] = set()
+    required: set[str] = set()
     while waiting:
         requirement = waiting.pop()
         name = canonicalize_name(requirement.name)
@@ -102,12 +102,12 @@ def closure(extras: set[str], names: dict[str, Any]) -> set[str]:
                 texts = names["optional-dependencies"][extra] if extra else names["dependencies"]
                 needs = [Requirement(each) for each in texts]
             else:
-                found.add(name)
+                required.add(name)
                 needs = needs_of(name)
             for each in needs:
                 if each.marker is None or each.marker.evaluate(environment | {"extra": extra}):
                     waiting.append(each)
-    return found
+    return required
 
 
 @pytest.mark.slow
@@ -118,7 +118,9 @@ def test_a_stage_locks_what_its_extras_need_and_nothing_else(
     project = tomllib.loads((repository / "pyproject.toml").read_text())["project"]
     requirements = locked(folder / f"requirements-{stage}.txt")
     here = {
-        name for name, (found, _) in requirements.items() if found.marker is None or found.marker.evaluate()
+        name
+        for name, (requirement, _) in requirements.items()
+        if requirement.marker is None or requirement.marker.evaluate()
     }
     assert here == closure(set(STAGES[stage]), project)
 
@@ -137,8 +139,8 @@ def instructions(folder: Path) -> list[tuple[str, str]]:
 
 
 def test_the_result_runs_as_a_user_and_its_files_come_by_copies_alone(folder: Path) -> None:
-    found = instructions(folder)
-    result = found[found.index(("FROM", "${BASE} AS base")) :]
+    lines = instructions(folder)
+    result = lines[lines.index(("FROM", "${BASE} AS base")) :]
     assert ("USER", "10001:10001") in result
     assert not [value for name, value in result if name in {"RUN", "ADD", "VOLUME", "ENTRYPOINT"}]
     assert {value for name, value in result if name == "COPY"} == {

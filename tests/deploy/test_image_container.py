@@ -79,9 +79,9 @@ class Image:
             },
             "root": {"path": str(self.root), "readonly": True},
             "mounts": [
-                one
-                for one in mounts
-                if one["destination"] in {"/proc", "/dev"} or one["destination"] in self.writable
+                mount
+                for mount in mounts
+                if mount["destination"] in {"/proc", "/dev"} or mount["destination"] in self.writable
             ],
             "linux": {"namespaces": [{"type": name} for name in ("pid", "network", "ipc", "uts", "mount")]},
         }

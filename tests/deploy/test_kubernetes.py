@@ -34,19 +34,19 @@ def test_an_overlay_is_valid_restricted_and_reaches_no_more_than_it_needs(
 ) -> None:
     objects = everything(folder, rendered[overlay], overlay)
     assert complaints(objects) == []
-    assert all(one["metadata"]["namespace"] == "suffice" for one in objects if one["kind"] != "Namespace")
-    assert not [one for one in objects if one["kind"] == "Secret"], "secrets are named, never held"
-    components = {labels["app.kubernetes.io/component"] for one in objects for labels, _ in pods(one)}
+    assert all(item["metadata"]["namespace"] == "suffice" for item in objects if item["kind"] != "Namespace")
+    assert not [item for item in objects if item["kind"] == "Secret"], "secrets are named, never held"
+    components = {labels["app.kubernetes.io/component"] for item in objects for labels, _ in pods(item)}
     assert {"release", "recover", "audit", "metrics"} <= components
 
 
 def test_every_schema_is_used(folder: Path, rendered: dict[str, list[Object]]) -> None:
-    found = {
-        f"{one['apiVersion']}/{one['kind']}"
+    used = {
+        f"{item['apiVersion']}/{item['kind']}"
         for name in OVERLAYS
-        for one in everything(folder, rendered[name], name)
+        for item in everything(folder, rendered[name], name)
     }
-    assert found == kinds()
+    assert used == kinds()
 
 
 def changed(path: str, *, to: Any) -> Callable[[list[Object]], None]:
@@ -154,8 +154,8 @@ def test_a_mutant_is_found(folder: Path, rendered: dict[str, list[Object]], name
     objects = [*copy.deepcopy(rendered["cron-dask"]), cluster(folder)]
     change, said = MUTANTS[name]
     change(objects)
-    found = complaints(objects)
-    assert any(said in text for text in found), found
+    told = complaints(objects)
+    assert any(said in text for text in told), told
 
 
 def test_only_the_sidecar_has_a_token_beside_a_release(rendered: dict[str, list[Object]]) -> None:
@@ -166,10 +166,10 @@ def test_only_the_sidecar_has_a_token_beside_a_release(rendered: dict[str, list[
 
 
 def test_links_of_a_dask_cluster_are_its_own(folder: Path, rendered: dict[str, list[Object]]) -> None:
-    policies = [one for one in rendered["cron-dask"] if one["kind"] == "NetworkPolicy"]
-    labels = {found["app.kubernetes.io/component"]: found for found, _ in pods(cluster(folder))}
-    for one in rendered["cron-dask"]:
-        labels |= {found["app.kubernetes.io/component"]: found for found, _ in pods(one)}
+    policies = [item for item in rendered["cron-dask"] if item["kind"] == "NetworkPolicy"]
+    labels = {pod["app.kubernetes.io/component"]: pod for pod, _ in pods(cluster(folder))}
+    for policy in rendered["cron-dask"]:
+        labels |= {pod["app.kubernetes.io/component"]: pod for pod, _ in pods(policy)}
 
     def linked(sender: str, receiver: str, port: int) -> bool:
         return allows(policies, "egress", labels[sender], Peer(labels=labels[receiver]), port) and allows(
@@ -177,10 +177,10 @@ def test_links_of_a_dask_cluster_are_its_own(folder: Path, rendered: dict[str, l
         )
 
     names = sorted(labels)
-    pairs = {(one, other) for one in names for other in names if linked(one, other, 8786)}
+    pairs = {(name, other) for name in names for other in names if linked(name, other, 8786)}
     scheduler, worker = "dask-scheduler", "dask-worker"
     assert pairs == {("release", scheduler), (worker, scheduler), (scheduler, worker), (worker, worker)}
-    assert not any(linked(one, scheduler, 8787) for one in names), "nobody reaches its HTTP server"
+    assert not any(linked(name, scheduler, 8787) for name in names), "nobody reaches its HTTP server"
     operator = Peer(labels={"app.kubernetes.io/name": "dask-kubernetes-operator"}, namespace="dask-operator")
     assert not allows(policies, "ingress", labels[scheduler], operator, 8786)
     prometheus = Peer(labels={}, namespace="monitoring")
@@ -202,8 +202,8 @@ def test_the_sidecars_rights_are_over_one_cluster(rendered: dict[str, list[Objec
 def test_pods_that_share_a_disk_share_a_node(rendered: dict[str, list[Object]]) -> None:
     sharing = [
         (labels, spec)
-        for one in rendered["cron"]
-        for labels, spec in pods(one)
+        for item in rendered["cron"]
+        for labels, spec in pods(item)
         if any("persistentVolumeClaim" in volume for volume in spec["volumes"])
     ]
     assert len(sharing) == 4

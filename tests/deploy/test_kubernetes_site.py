@@ -43,15 +43,15 @@ def test_kubectl_makes_the_same(folder: Path, overlay: str) -> None:
 
 
 def by_name(objects: list[Object]) -> dict[tuple[str, str], Object]:
-    found = {(one["kind"], one["metadata"]["name"]): one for one in objects}
-    assert len(found) == len(objects)
-    return found
+    named = {(item["kind"], item["metadata"]["name"]): item for item in objects}
+    assert len(named) == len(objects)
+    return named
 
 
 def settings(folder: Path) -> dict[str, str]:
     content = yaml.safe_load((folder / "site/settings.yaml").read_text(encoding="utf-8"))
-    found: dict[str, str] = content["data"]
-    return found
+    data: dict[str, str] = content["data"]
+    return data
 
 
 def test_every_setting_has_an_effect(folder: Path, tmp_path: Path) -> None:
@@ -66,7 +66,7 @@ def test_every_setting_has_an_effect(folder: Path, tmp_path: Path) -> None:
     content["data"] = telling
     path.write_text(yaml.safe_dump(content), encoding="utf-8")
     texts = "".join(
-        json.dumps([one for one in render(copied / "overlays" / name) if one["kind"] != "ConfigMap"])
+        json.dumps([item for item in render(copied / "overlays" / name) if item["kind"] != "ConfigMap"])
         for name in OVERLAYS
     )
     for name, old in settings(folder).items():
@@ -118,16 +118,16 @@ def test_the_shipped_profile_and_spec_are_ones(folder: Path) -> None:
     # By itself: a folder of such a volume may be written by anyone, and the profile would be refused.
     assert mounts["profile"]["mountPath"] == "/etc/suffice/suffice.toml"
     assert mounts["profile"]["subPath"] == "suffice.toml"
-    variables = {one["name"]: one["value"] for one in container["env"]}
+    variables = {variable["name"]: variable["value"] for variable in container["env"]}
     assert profile.clusters is not None
     assert variables["SUFFICE_CLUSTER"] in profile.clusters
 
 
 def test_the_readme_names_every_secret_and_no_other(folder: Path) -> None:
     objects = [
-        one for name in OVERLAYS for one in everything(folder, render(folder / "overlays" / name), name)
+        item for name in OVERLAYS for item in everything(folder, render(folder / "overlays" / name), name)
     ]
-    text = json.dumps([one for one in objects if one["kind"] != "ConfigMap"])
+    text = json.dumps([item for item in objects if item["kind"] != "ConfigMap"])
     used = set(re.findall(r'"secretName": "([^"]+)"|"secretRef": \{"name": "([^"]+)"\}', text))
     names = {first or second for first, second in used}
     page = (folder / "README.md").read_text(encoding="utf-8")

@@ -43,14 +43,14 @@ CLOSED = {
 
 
 def template(repository: Path, name: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((repository / "deploy/prefect" / name).read_text(encoding="utf-8"))
-    return found
+    content: dict[str, Any] = json.loads((repository / "deploy/prefect" / name).read_text(encoding="utf-8"))
+    return content
 
 
 @pytest.mark.parametrize("name", TEMPLATES)
 def test_a_template_takes_nothing_but_what_is_free(repository: Path, name: str) -> None:
-    found = template(repository, name)
-    schema, configuration = found["variables"], found["job_configuration"]
+    content = template(repository, name)
+    schema, configuration = content["variables"], content["job_configuration"]
     properties = set(schema["properties"])
     # Labels decide what a pod may reach, and are Docker's to act on: only a process may have its caller's.
     assert properties == (FREE if name == "process-pool.json" else FREE - {"labels"})
@@ -67,9 +67,9 @@ def test_a_template_takes_nothing_but_what_is_free(repository: Path, name: str) 
 
 def test_a_template_that_is_open_is_told_from_one_that_is_not(repository: Path) -> None:
     """The control: Prefect's own way to write a template fails the test above."""
-    found = template(repository, "process-pool.json")
-    del found["variables"]["additionalProperties"]
-    assert jsonschema.Draft202012Validator(found["variables"]).is_valid({"env": CLOSED["env"]})
+    content = template(repository, "process-pool.json")
+    del content["variables"]["additionalProperties"]
+    assert jsonschema.Draft202012Validator(content["variables"]).is_valid({"env": CLOSED["env"]})
 
 
 @pytest.mark.parametrize(
@@ -78,9 +78,9 @@ def test_a_template_that_is_open_is_told_from_one_that_is_not(repository: Path) 
 def test_a_run_of_prefect_has_the_pod_of_the_cronjob(repository: Path, name: str, overlay: str) -> None:
     theirs = template(repository, name)["job_configuration"]["job_manifest"]["spec"]["template"]
     (release,) = (
-        one
-        for one in render(repository / "deploy/kubernetes/overlays" / overlay)
-        if (one["kind"], one["metadata"]["name"]) == ("CronJob", "release")
+        item
+        for item in render(repository / "deploy/kubernetes/overlays" / overlay)
+        if (item["kind"], item["metadata"]["name"]) == ("CronJob", "release")
     )
     ((labels, spec),) = pods(release)
     expected = copy.deepcopy(spec)
@@ -93,10 +93,10 @@ def test_a_run_of_prefect_has_the_pod_of_the_cronjob(repository: Path, name: str
 
 
 def test_a_container_of_docker_has_no_rights(repository: Path) -> None:
-    found = template(repository, "docker-pool.json")["job_configuration"]
-    more = found["container_create_kwargs"]
-    assert found["privileged"] is False
-    assert found["mem_limit"] == found["memswap_limit"], "nothing goes to swap"
+    configuration = template(repository, "docker-pool.json")["job_configuration"]
+    more = configuration["container_create_kwargs"]
+    assert configuration["privileged"] is False
+    assert configuration["mem_limit"] == configuration["memswap_limit"], "nothing goes to swap"
     assert (more["read_only"], more["cap_drop"], more["security_opt"]) == (
         True,
         ["ALL"],
@@ -104,9 +104,9 @@ def test_a_container_of_docker_has_no_rights(repository: Path) -> None:
     )
     assert not more["user"].startswith(("0", "root"))
     assert not {"environment", "privileged", "network_mode", "pid_mode", "cap_add", "devices"} & set(more)
-    modes = {place.split(":")[1]: place.split(":")[2:] for place in found["volumes"]}
+    modes = {place.split(":")[1]: place.split(":")[2:] for place in configuration["volumes"]}
     assert [place for place, mode in modes.items() if mode != ["ro"]] == ["/var/lib/suffice"]
-    assert not any("docker.sock" in place for place in found["volumes"])
+    assert not any("docker.sock" in place for place in configuration["volumes"])
     # The worker passes over keys of its own configuration here: each of these must reach Docker.
     assert not {"image", "command", "env", "labels", "name", "networks", "volumes", "mem_limit"} & set(more)
 
@@ -128,6 +128,6 @@ def test_a_container_of_docker_takes_its_variables_from_a_file(repository: Path,
         text=True,
         check=True,
     )
-    found = dict(line.split("=", 1) for line in finished.stdout.splitlines())
-    assert (found["PGPASSWORD"], found["SUFFICE_LOG"]) == ("a b$c", "json")
-    assert (found["PREFECT_HOME"], found["PREFECT__FLOW_RUN_ID"]) == (f"{TEMPORARY}/prefect", "7")
+    variables = dict(line.split("=", 1) for line in finished.stdout.splitlines())
+    assert (variables["PGPASSWORD"], variables["SUFFICE_LOG"]) == ("a b$c", "json")
+    assert (variables["PREFECT_HOME"], variables["PREFECT__FLOW_RUN_ID"]) == (f"{TEMPORARY}/prefect", "7")

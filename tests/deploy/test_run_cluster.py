@@ -67,14 +67,14 @@ class Handler(BaseHTTPRequestHandler):
             self.answer(201, body)
 
     def do_GET(self) -> None:
-        found = self.server.clusters.get(self.path.removeprefix(PREFIX + "/"))
-        self.answer(200 if found and self.is_known() else 404, found or {})
+        cluster = self.server.clusters.get(self.path.removeprefix(PREFIX + "/"))
+        self.answer(200 if cluster and self.is_known() else 404, cluster or {})
 
     def do_DELETE(self) -> None:
-        found = (
+        cluster = (
             self.server.clusters.pop(self.path.removeprefix(PREFIX + "/"), None) if self.is_known() else None
         )
-        self.answer(200 if found else 404, {})
+        self.answer(200 if cluster else 404, {})
 
     def log_message(self, *_: object) -> None: ...
 
@@ -121,9 +121,9 @@ def started(
         return made
 
     yield start
-    for one in running:
-        one.kill()
-        one.communicate()
+    for cluster in running:
+        cluster.kill()
+        cluster.communicate()
 
 
 def waited_until(true: Callable[[], object]) -> None:
@@ -162,7 +162,7 @@ def test_a_second_run_waits_and_takes_no_cluster_but_its_own(
     waiting.send_signal(signal.SIGTERM)
     assert waiting.wait(30) == 0
     assert "suffice" in kubernetes.clusters, "the other run's stays"
-    assert not any(one.startswith("DELETE") for one in kubernetes.asked)
+    assert not any(request.startswith("DELETE") for request in kubernetes.asked)
     # A sidecar that was started anew finds its own.
     kubernetes.clusters["suffice"] = {"metadata": {"ownerReferences": [{"uid": "uid-of-release-3"}]}}
     started("release-3")

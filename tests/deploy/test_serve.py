@@ -133,9 +133,9 @@ def test_what_serves_ends_wherever_a_stop_finds_it_and_serves_again(prefect_serv
             timeout=200,
         )
         assert (done.returncode, done.stdout) == (status, f"serving, 4 at most at once: {served}\n")
-        found = prefect_server.post("/deployments/filter", {"limit": 200})
+        deployments = prefect_server.post("/deployments/filter", {"limit": 200})
         names = {"flights-by-origin", "recover", "audit"}
-        ours = [each for each in found if each["name"] in names and not each["work_pool_name"]]
+        ours = [each for each in deployments if each["name"] in names and not each["work_pool_name"]]
         assert len(ours) == len(names)
         return [each["paused"] for each in ours]
 

@@ -41,16 +41,16 @@ def place(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> Workspace:
 
 def findings(document: dict[str, Any], check: str) -> dict[str, list[str]]:
     """Return what a check found, by state."""
-    found: dict[str, list[str]] = {}
-    for one in document["findings"]:
-        if one["check"] == check:
-            found.setdefault(one["state"], []).append(one["found"])
-            assert (one["remedy"] == "") == (one["state"] in {"ok", "skipped"}), one
-    return found
+    by_state: dict[str, list[str]] = {}
+    for finding in document["findings"]:
+        if finding["check"] == check:
+            by_state.setdefault(finding["state"], []).append(finding["found"])
+            assert (finding["remedy"] == "") == (finding["state"] in {"ok", "skipped"}), finding
+    return by_state
 
 
 def problems(document: dict[str, Any]) -> set[str]:
-    return {one["check"] for one in document["findings"] if one["state"] == "problem"}
+    return {finding["check"] for finding in document["findings"] if finding["state"] == "problem"}
 
 
 def contents(directory: Path) -> dict[str, tuple[str, int, int]]:
@@ -71,8 +71,8 @@ def test_an_installation_that_is_well_is_left_as_it_is(place: Workspace, suffice
     document = suffice.json("doctor")
     assert contents(place.directory) == before
     assert document["ok"]
-    assert [one["check"] for one in document["findings"] if one["state"] == "ok"][-1] == "entropy"
-    assert {one["check"] for one in document["findings"]} == examination.CHECKS.keys()
+    assert [finding["check"] for finding in document["findings"] if finding["state"] == "ok"][-1] == "entropy"
+    assert {finding["check"] for finding in document["findings"]} == examination.CHECKS.keys()
     assert findings(document, "stores").keys() == {"ok"}
     assert "refusals are counted" in suffice.text("doctor")
 
@@ -109,8 +109,8 @@ def test_a_store_that_is_gone_or_anothers_is_a_problem(place: Workspace, suffice
     other = re.sub(r'("ledger_id":\s*")[0-9a-f]{32}', r"\g<1>" + "0" * 32, text)
     assert other != text
     (place.directory / "releases" / "suffice.json").write_text(other, encoding="utf-8")
-    found = findings(suffice.json("doctor", status=UNWELL), "stores")["problem"]
-    assert any("another ledger's" in one for one in found)
+    of_stores = findings(suffice.json("doctor", status=UNWELL), "stores")["problem"]
+    assert any("another ledger's" in message for message in of_stores)
 
 
 @pytest.mark.parametrize("known", [True, False])
@@ -148,8 +148,8 @@ def test_clocks_that_disagree_are_a_problem(
     later = f"sqlite:///{tmp_path}/later.db"
     with create_ledger(later, clock=lambda: datetime.now(UTC) + timedelta(hours=1)) as ledger:
         ledger.grant("people", epsilon=Fraction(1), reason="tests")
-    found = findings(suffice.json("doctor", "--ledger", later, status=UNWELL), "clock")
-    assert "later time than now" in found["problem"][0]
+    of_clock = findings(suffice.json("doctor", "--ledger", later, status=UNWELL), "clock")
+    assert "later time than now" in of_clock["problem"][0]
 
     class Behind(datetime):
         @classmethod
@@ -157,8 +157,8 @@ def test_clocks_that_disagree_are_a_problem(
             return datetime.now(tz) - timedelta(minutes=2)
 
     monkeypatch.setattr(places, "datetime", Behind)
-    found = findings(suffice.json("doctor", "--ledger", workspace.ledger, status=UNWELL), "clock")
-    assert any("differ by more than a minute" in one for one in found["problem"])
+    of_clock = findings(suffice.json("doctor", "--ledger", workspace.ledger, status=UNWELL), "clock")
+    assert any("differ by more than a minute" in text for text in of_clock["problem"])
 
 
 def test_what_others_may_write_is_a_problem(
@@ -173,8 +173,8 @@ def test_what_others_may_write_is_a_problem(
     monkeypatch.setenv("SUFFICE_SIGNING_KEY", str(key))
     document = suffice.json("doctor", status=UNWELL)
     assert problems(document) == {"permissions"}
-    found = findings(document, "permissions")["problem"]
-    assert len(found) == 3
+    of_permissions = findings(document, "permissions")["problem"]
+    assert len(of_permissions) == 3
     assert SECRET not in str(document)
 
 
@@ -195,8 +195,8 @@ def test_a_source_of_randomness_that_is_not_ready_is_a_problem(
 def test_versions_outside_of_their_bounds_are_problems(monkeypatch: pytest.MonkeyPatch) -> None:
     wanted = ["numpy<1", "scipy>=1", 'fastapi<0.1; extra == "pipeline"', 'ruff<0.1; extra == "dev"']
     monkeypatch.setattr(host, "requires", lambda _: wanted)
-    found = [fact.observed for fact in host.examine_pins(None)]  # type: ignore[arg-type]
-    assert [one.split(" ")[0] for one in found] == ["numpy", "fastapi"]
+    observed = [fact.observed for fact in host.examine_pins(None)]  # type: ignore[arg-type]
+    assert [text.split(" ")[0] for text in observed] == ["numpy", "fastapi"]
     absent = ['no-such-package; extra == "pipeline"', 'fastapi<0.1; extra == "pipeline"']
     monkeypatch.setattr(host, "requires", lambda _: absent)
     (fact,) = host.examine_pins(None)  # type: ignore[arg-type]
@@ -244,7 +244,7 @@ def test_an_error_of_one_check_does_not_keep_the_others_from_looking(
     checks = {"ledger": broken, "entropy": examination.CHECKS["entropy"]}
     monkeypatch.setattr(examination, "CHECKS", checks)
     document = suffice.json("doctor", "--ledger", workspace.ledger, status=UNWELL)
-    assert [one["state"] for one in document["findings"]] == ["problem", "ok"]
+    assert [finding["state"] for finding in document["findings"]] == ["problem", "ok"]
     assert "internal error (KeyError)" in document["findings"][0]["found"]
     assert SECRET not in str(document)
 

@@ -268,7 +268,7 @@ def test_a_kill_between_the_marker_and_staged_loses_nothing(sqlite_scene: Scene,
         if ending == "rerun":
             assert scene.run(name).result["status"] == "published"
         else:
-            assert [found.action for found in scene.recover().charges] == ["published"]
+            assert [charge.action for charge in scene.recover().charges] == ["published"]
         assert problems(scene, name) == []
     with open_ledger(scene.ledger) as ledger:
         assert ledger.account("passengers").spent == 2 * EPSILON
@@ -441,7 +441,7 @@ def test_a_staged_charge_needs_its_files_alone(sqlite_scene: Scene) -> None:
     scene.run("r", point="after staged", number=signal.SIGKILL)
     for kept in scene.spool.glob("*/*.json"):
         kept.write_bytes(b"")
-    assert [found.action for found in scene.recover().charges] == ["published"]
+    assert [charge.action for charge in scene.recover().charges] == ["published"]
 
 
 def test_an_incomplete_spool_is_deleted(sqlite_scene: Scene) -> None:
@@ -450,5 +450,5 @@ def test_an_incomplete_spool_is_deleted(sqlite_scene: Scene) -> None:
     spool = find_spool(scene.spool)
     assert spool is not None
     assert len(spool.charge_ids()) == 1
-    assert [found.action for found in scene.recover().charges] == ["abandoned"]
+    assert [charge.action for charge in scene.recover().charges] == ["abandoned"]
     assert spool.charge_ids() == ()

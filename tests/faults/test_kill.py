@@ -151,8 +151,8 @@ def test_the_rules_find_noise_that_is_drawn_again(scene: Scene) -> None:
         scene.run(name, point=point, number=signal.SIGKILL, expired=True, mutant="redraw on rerun")
         again = scene.run(name, mutant="redraw on rerun")
         assert again.result["status"] == "published"
-        found = problems(scene, name)
+        told = problems(scene, name)
         if point.endswith("drawing"):  # nothing had been drawn yet
-            assert found == []
+            assert told == []
         else:
-            assert any("noise was drawn 2 times" in problem for problem in found)
+            assert any("noise was drawn 2 times" in problem for problem in told)

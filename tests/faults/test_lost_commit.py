@@ -102,21 +102,21 @@ def run(proxy: CuttingProxy, name: str, cut_at: str, cut: Cut, *, refusing: bool
 
 def problems(url: str, name: str, trial: Trial, cut_at: str, *, refusing: bool) -> list[str]:
     """Name what a trial did that it must never do."""
-    found = []
+    said = []
     with open_ledger(url) as ledger:
         charges = [charge for charge in ledger.charges("flights") if charge.name == name]
         if len(charges) > 1:
-            found.append("charged twice")
+            said.append("charged twice")
         if trial.n_draws and not (charges and charges[0].drew):
-            found.append("drew without a durable charge")
+            said.append("drew without a durable charge")
         if refusing and not isinstance(trial.error, CommitUnknownError):
-            found.append("went on without knowing")
+            said.append("went on without knowing")
         if refusing and cut_at in {"reserve", "enter_drawing"} and trial.n_draws:
-            found.append("drew without knowing")
+            said.append("drew without knowing")
         if not refusing and (trial.error is not None or not charges or charges[0].state != "published"):
-            found.append("did not reach the end")
-        found += ledger.verify()
-    return found
+            said.append("did not reach the end")
+        said += ledger.verify()
+    return said
 
 
 def carry_out_trials(proxy: CuttingProxy, url: str, n_trials: int) -> None:

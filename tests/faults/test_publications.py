@@ -27,8 +27,8 @@ def test_a_writer_that_is_killed_leaves_all_or_nothing_visible(tmp_path: Path, p
     process.join(timeout=60)
     assert process.exitcode == -signal.SIGKILL
     left = {file.name: file for file in store.files(publication_id)}
-    found = store.find(publication_id)
-    assert (found is not None) == (point == "after manifest")
+    publication = store.find(publication_id)
+    assert (publication is not None) == (point == "after manifest")
     made = publish(store)
     assert {file.name: made.read(file.name) for file in made.files} == FILES
     assert all(left[name].path in {file.path for file in made.files} for name in left)

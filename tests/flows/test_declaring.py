@@ -218,10 +218,10 @@ class Installation:
             return str(self.server.post(path, asked)["id"])
 
         first, *others = ENDS
-        found = {first: self.server.ended(begin(first), seconds=LONGEST_S)["name"]}
+        states = {first: self.server.ended(begin(first), seconds=LONGEST_S)["name"]}
         runs = {function: begin(function) for function in others}
         ended = {function: self.server.ended(run, seconds=LONGEST_S) for function, run in runs.items()}
-        return {**found, **{function: state["name"] for function, state in ended.items()}}
+        return {**states, **{function: state["name"] for function, state in ended.items()}}
 
 
 @pytest.fixture(scope="module")

@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 def logs(runs: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
     """Return the lines of each flow run; what else is there, Prefect wrote."""
     directory: Path = runs["directory"]
-    found = defaultdict(list)
+    by_run = defaultdict(list)
     for line in (directory / "stderr.log").read_text(encoding="utf-8").splitlines():
         if line.startswith('{"event"'):
             document = json.loads(line)
-            found[document["run"]].append(document)
-    return dict(found)
+            by_run[document["run"]].append(document)
+    return dict(by_run)
 
 
 @pytest.mark.slow

@@ -294,14 +294,14 @@ def story(
         s3, _ = stack.enter_context(s3_server())
         webhook = stack.enter_context(Webhook())
         patch = stack.enter_context(pytest.MonkeyPatch.context())
-        found = {
+        environment = {
             **variables(s3),
             "SUFFICE_LEDGER": ledger,
             "SUFFICE_STORE": store,
             "SUFFICE_POSTGRESQL": source,
             "PYTHONTZPATH": os.pathsep.join([str(zones), *zoneinfo.TZPATH]),
         }
-        for name, text in found.items():
+        for name, text in environment.items():
             patch.setenv(name, text)
         source_entry = write_postgresql(hostile_rows(now))
         specs = {account: directory / f"{account}.json" for account in GRANTS}
@@ -311,7 +311,7 @@ def story(
                 specs[account].write_text(json.dumps(asked), encoding="utf-8")
                 opened.grant(account, epsilon=Fraction(epsilon), reason="nights")
         settings = repository / "deploy/prefect/server.env"
-        night = Night(directory=directory, variables=found, server_settings=settings)
+        night = Night(directory=directory, variables=environment, server_settings=settings)
         stack.callback(night.end)
         lived = Story(
             night=night,

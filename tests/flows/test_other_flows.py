@@ -66,24 +66,26 @@ def event(runs: dict[str, Any], name: str) -> dict[str, Any]:
     """Return the one event of a run."""
     run = runs["others"][name]["run"]
 
-    def ours(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        return [one for one in found if run in json.dumps(one["related"])]
+    def ours(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        return [each for each in events if run in json.dumps(each["related"])]
 
-    (one,) = ours(runs["server"].events("suffice.", ours))
-    return one
+    (of_run,) = ours(runs["server"].events("suffice.", ours))
+    return of_run
 
 
 def publication(runs: dict[str, Any]) -> Publication:
     """Return the one that the flow published."""
-    (one,) = PublicationStore.open(runs["directory"] / "other/posteriors").all()
-    return one
+    (only_publication,) = PublicationStore.open(runs["directory"] / "other/posteriors").all()
+    return only_publication
 
 
 def tables(runs: dict[str, Any], name: str) -> dict[str, list[dict[str, str]]]:
     """Return the tables on a run's page, by key."""
     asked = {"flow_runs": {"id": {"any_": [runs["others"][name]["run"]]}}}
-    found = runs["server"].post("/artifacts/filter", asked)
-    return {one["key"]: json.loads(one["data"]) for one in found if one["type"] == "table"}
+    artifacts = runs["server"].post("/artifacts/filter", asked)
+    return {
+        artifact["key"]: json.loads(artifact["data"]) for artifact in artifacts if artifact["type"] == "table"
+    }
 
 
 def statuses(runs: dict[str, Any], name: str, key: str) -> list[str]:
@@ -124,7 +126,11 @@ def test_the_same_backfill_again_goes_on_without_another_draw(runs: dict[str, An
     assert statuses(runs, "resumed", "backfill-broken") == ["already published", "published", "published"]
     assert [bool(row["release"]) for row in tables(runs, "resumed")["backfill-broken"]] == [False, True, True]
     with open_ledger(runs["windows"].ledger) as ledger:
-        attempts = [(one.window, one.attempt) for one in ledger.charges("passengers") if one.name == "broken"]
+        attempts = [
+            (charge.window, charge.attempt)
+            for charge in ledger.charges("passengers")
+            if charge.name == "broken"
+        ]
     assert attempts == [("2013-01", 1), ("2013-02", 1), ("2013-03", 1)]
 
 
@@ -216,7 +222,9 @@ def test_a_publication_is_what_the_command_line_publishes(runs: dict[str, Any]) 
     }
     asked = {"flow_runs": {"id": {"any_": [runs["others"]["posted"]["run"]]}}}
     (page,) = [
-        one["data"] for one in runs["server"].post("/artifacts/filter", asked) if one["type"] == "markdown"
+        artifact["data"]
+        for artifact in runs["server"].post("/artifacts/filter", asked)
+        if artifact["type"] == "markdown"
     ]
     assert "Beta(1, 3)" in page
     assert published.publication_id in page

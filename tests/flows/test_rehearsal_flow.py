@@ -50,12 +50,12 @@ def test_a_rehearsal_ends_in_a_state_of_its_own(prefect_server: PrefectServer, t
     assert (refused["name"], refused["type"]) == ("Rehearsal failed", "FAILED")
     assert refused["message"].startswith("source: SchemaError: groups.gate")
     (table,) = [
-        json.loads(one["data"])
-        for one in prefect_server.post("/artifacts/filter", {"limit": 100})
-        if one["key"] == "rehearsal-refused"
+        json.loads(artifact["data"])
+        for artifact in prefect_server.post("/artifacts/filter", {"limit": 100})
+        if artifact["key"] == "rehearsal-refused"
     ]
     assert table[-1] == {"stage": "source", "tried": "failed"}
-    events = prefect_server.events("suffice.rehearsal", lambda found: len(found) >= 2)
+    events = prefect_server.events("suffice.rehearsal", lambda events: len(events) >= 2)
     assert {event["event"] for event in events} == {
         "suffice.rehearsal.completed",
         "suffice.rehearsal.failed",

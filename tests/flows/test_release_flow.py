@@ -78,8 +78,8 @@ def test_a_canary_in_the_data_is_found_nowhere_else(runs: dict[str, Any]) -> Non
     outside = [path for path in outside if path.parent.name not in {"data", "corrupt"}]
     assert any(path.name == "prefect.db" for path in outside)
     assert any(path.name == "ledger.db" for path in outside)
-    found = [path.name for path in outside if holds_canary(path)]
-    assert found == []
+    leaking = [path.name for path in outside if holds_canary(path)]
+    assert leaking == []
 
 
 def test_the_scan_sees_a_canary_where_there_is_one(runs: dict[str, Any], tmp_path: Path) -> None:
@@ -129,8 +129,8 @@ def test_what_is_spent_is_said(runs: dict[str, Any]) -> None:
 def test_only_reading_is_tried_again(runs: dict[str, Any]) -> None:
     """The corrupt file was read twice, each time for a charge of its own that was given back."""
     with open_ledger(runs["place"].ledger) as ledger:
-        attempts = [one for one in ledger.charges("passengers") if one.name == "corrupt"]
-    assert [(one.attempt, str(one.state), one.counts_as) for one in attempts] == [
+        attempts = [charge for charge in ledger.charges("passengers") if charge.name == "corrupt"]
+    assert [(attempt.attempt, str(attempt.state), attempt.counts_as) for attempt in attempts] == [
         (1, "abandoned", "returned"),
         (2, "abandoned", "returned"),
     ]
@@ -159,8 +159,8 @@ def test_every_ending_has_its_event(runs: dict[str, Any]) -> None:
             for event in events
         }
 
-    found = runs["server"].events("suffice.release.", has_all)
-    published = next(event for event in found if event["event"] == "suffice.release.published")
+    seen = runs["server"].events("suffice.release.", has_all)
+    published = next(event for event in seen if event["event"] == "suffice.release.published")
     assert published["payload"]["uri"] == runs["outcomes"]["good"]["uri"]
     assert (published["payload"]["epsilon"], published["payload"]["remaining"]) == ("1", "9")
 
@@ -169,7 +169,7 @@ def test_the_automation_tells_of_an_exhausted_budget_and_of_nothing_else(
     runs: dict[str, Any], webhook: Webhook
 ) -> None:
     waited_for(lambda: len(webhook.posted) > 1 or None, "the automation")
-    told = {one["subject"].partition(": refused")[0]: one["body"] for one in webhook.posted}
+    told = {post["subject"].partition(": refused")[0]: post["body"] for post in webhook.posted}
     assert len(told) == len(webhook.posted)
     assert set(told) == {"budget", "short@2013-01..2013-05"}
     assert "epsilon 9 left of 10, the release asks for 11" in told["budget"]
@@ -179,18 +179,24 @@ def test_the_automation_tells_of_an_exhausted_budget_and_of_nothing_else(
 
 
 def test_a_page_shows_the_release_and_a_table_the_account(runs: dict[str, Any]) -> None:
-    found = runs["server"].post("/artifacts/filter", {"limit": 100})
-    (page,) = {one["data"] for one in found if one["key"] == "release-flights" and "Published" in one["data"]}
+    artifacts = runs["server"].post("/artifacts/filter", {"limit": 100})
+    (page,) = {
+        artifact["data"]
+        for artifact in artifacts
+        if artifact["key"] == "release-flights" and "Published" in artifact["data"]
+    }
     uri = runs["outcomes"]["good"]["uri"]
     release = suffice.open_release(uri)
     for text in (
         uri,
         "| epsilon | 1 |",
         "| remaining epsilon | 9 |",
-        *(one["path"] for one in release.files),
+        *(file["path"] for file in release.files),
     ):
         assert text in page
-    tables = [json.loads(one["data"]) for one in found if one["key"] == "account-passengers"]
+    tables = [
+        json.loads(artifact["data"]) for artifact in artifacts if artifact["key"] == "account-passengers"
+    ]
     row = {
         "account": "passengers",
         "measure": "epsilon",
@@ -205,8 +211,8 @@ def test_a_page_shows_the_release_and_a_table_the_account(runs: dict[str, Any]) 
 def release_runs(runs: dict[str, Any]) -> list[dict[str, Any]]:
     """Return this module's runs of ``release_statistics``, as the server has them."""
     asked = {"flows": {"name": {"any_": ["release-statistics"]}}, "limit": 200}
-    found = runs["server"].post("/flow_runs/filter", asked)
-    ours = [run for run in found if str(runs["directory"]) in json.dumps(run["parameters"])]
+    flow_runs = runs["server"].post("/flow_runs/filter", asked)
+    ours = [run for run in flow_runs if str(runs["directory"]) in json.dumps(run["parameters"])]
     return [run for run in ours if "release" in run["parameters"]]
 
 

@@ -83,11 +83,11 @@ def test_the_how_tos_commands_of_suffice_work_as_written(
     again = suffice.json(*latest)
     assert (again["window"], again["status"]) == ("2013-01", "already_published")
     left = suffice.json(*planned)["windows"]
-    assert [one["status"] for one in left] == ["already_published"] + ["left"] * 11
+    assert [each["status"] for each in left] == ["already_published"] + ["left"] * 11
     filled = suffice.json(*backfill)["windows"]
-    assert [one["status"] for one in filled] == ["already_published"] + ["published"] * 11
+    assert [each["status"] for each in filled] == ["already_published"] + ["published"] * 11
     report = suffice.json(*status, "--as-of", "2014-01-05T00:00Z")
-    assert [one["state"] for one in report["windows"]] == ["published"] * 12
+    assert [each["state"] for each in report["windows"]] == ["published"] * 12
     monthly.write_text(yaml.safe_dump(spec) + amended, encoding="utf-8")
     assert suffice.json(*amendment)["status"] == "published"
     assert suffice.json("show", "flights@2013-01")["window"] == "2013-01"
@@ -103,7 +103,10 @@ def test_prefect_takes_every_command_of_the_how_to(
     assert len(starts) == 6, "servers and workers are started with a variable before them"
     assert scheduled.statuses == [0] * 6, scheduled.said
     made = prefect_server.post("/automations/filter", {})
-    assert {one["name"] for one in made} == {"suffice-budget-refused", "posterior__automation_1"}
+    assert {deployment["name"] for deployment in made} == {
+        "suffice-budget-refused",
+        "posterior__automation_1",
+    }
     pool = prefect_server.get("/work_pools/releases")
     assert "env" not in pool["base_job_template"]["variables"]["properties"]
     assert pool["concurrency_limit"] == 4
@@ -112,8 +115,10 @@ def test_prefect_takes_every_command_of_the_how_to(
 def test_every_deployment_is_made_with_its_schedule(scheduled: Scheduled) -> None:
     made = scheduled.deployments
     assert set(made) == {*FLOWS, OF_A_MODEL}
-    schedules = {name: [one["schedule"] for one in found["schedules"]] for name, found in made.items()}
-    assert {name: bool(found) for name, found in schedules.items()} == {
+    schedules = {
+        name: [entry["schedule"] for entry in deployment["schedules"]] for name, deployment in made.items()
+    }
+    assert {name: bool(listed) for name, listed in schedules.items()} == {
         "nightly": True,
         "gaps": True,
         "rehearsal": False,
@@ -131,22 +136,24 @@ def test_every_deployment_is_made_with_its_schedule(scheduled: Scheduled) -> Non
     assert schedules["recover"][0]["interval"] == 900
     assert made["nightly"]["parameters"]["release"]["window"] == "latest-complete"
     assert made["gaps"]["parameters"]["windows"].keys() == {"spec"}, "from window.first on"
-    assert {found["global_concurrency_limit"] for found in made.values()} == {None}
+    assert {deployment["global_concurrency_limit"] for deployment in made.values()} == {None}
 
 
 def test_every_deployments_parameters_fit_its_schema(scheduled: Scheduled) -> None:
-    for found in scheduled.deployments.values():
-        assert found["enforce_parameter_schema"]
-        jsonschema.Draft202012Validator(found["parameter_openapi_schema"]).validate(found["parameters"])
+    for deployment in scheduled.deployments.values():
+        assert deployment["enforce_parameter_schema"]
+        jsonschema.Draft202012Validator(deployment["parameter_openapi_schema"]).validate(
+            deployment["parameters"]
+        )
 
 
 @pytest.mark.parametrize("name", FLOWS)
 def test_a_deployments_schema_refuses_passwords(scheduled: Scheduled, name: str) -> None:
     """Of what the server stored: that is what a form shows, and what a run is held against."""
-    found = scheduled.deployments[name]
-    validator = jsonschema.Draft202012Validator(found["parameter_openapi_schema"])
-    (model,) = found["parameter_openapi_schema"]["definitions"].values()
-    asked = found["parameters"].get(FLOWS[name], {})
+    deployment = scheduled.deployments[name]
+    validator = jsonschema.Draft202012Validator(deployment["parameter_openapi_schema"])
+    (model,) = deployment["parameter_openapi_schema"]["definitions"].values()
+    asked = deployment["parameters"].get(FLOWS[name], {})
     publishes = name.startswith("posterior")
     urls = ("store", "to", "covariates", "adjacency") if publishes else ("store", "ledger")
 
@@ -189,24 +196,27 @@ def test_a_deployments_schema_refuses_passwords(scheduled: Scheduled, name: str)
 
 def test_every_flow_has_a_deployment(repository: Path) -> None:
     shipped = yaml.safe_load((repository / PREFECT_FILE).read_text(encoding="utf-8"))["deployments"]
-    entries = [one["entrypoint"] for one in shipped]
+    entries = [deployment["entrypoint"] for deployment in shipped]
     flows = {
-        f"suffice.flows.{file.stem}.{found}"
+        f"suffice.flows.{file.stem}.{function}"
         for file in (repository / "flows").glob("*.py")
-        for found in re.findall(
+        for function in re.findall(
             r"^@flow\((?:.*?)\)\ndef (\w+)", file.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
         )
     }
     assert set(entries) == flows
-    assert all(one["work_pool"] == {"name": "releases"} and "job_variables" not in one for one in shipped)
+    assert all(
+        deployment["work_pool"] == {"name": "releases"} and "job_variables" not in deployment
+        for deployment in shipped
+    )
 
 
 def test_the_deployment_of_a_model_refuses_passwords(scheduled: Scheduled) -> None:
-    found = scheduled.deployments[OF_A_MODEL]
-    validator = jsonschema.Draft202012Validator(found["parameter_openapi_schema"])
-    assert validator.is_valid(found["parameters"])
+    deployment = scheduled.deployments[OF_A_MODEL]
+    validator = jsonschema.Draft202012Validator(deployment["parameter_openapi_schema"])
+    assert validator.is_valid(deployment["parameters"])
     for fields in ({"store": "s3://key:hunter2@bucket"}, {"release": "s3://key:hunter2@bucket/a"}):
-        assert not validator.is_valid({**found["parameters"], **fields})
+        assert not validator.is_valid({**deployment["parameters"], **fields})
 
 
 @pytest.mark.slow
@@ -218,8 +228,8 @@ def test_the_run_that_the_how_to_starts_by_hand_is_published(
 
     def published() -> dict[str, Any] | None:
         asked = {"flow_runs": {"name": {"any_": ["flights-by-origin@2013-01"]}}}
-        found = prefect_server.post("/flow_runs/filter", asked)
-        return found[0] if found and found[0]["state"]["type"] in ENDED else None
+        runs = prefect_server.post("/flow_runs/filter", asked)
+        return runs[0] if runs and runs[0]["state"]["type"] in ENDED else None
 
     run = waited_for(published, "the run")
     assert run["state"]["name"] == "Published", run["state"]
@@ -238,11 +248,13 @@ def test_a_new_release_has_its_posterior_published(
 
     def ended(prior: str) -> Callable[[], dict[str, Any] | None]:
         def find() -> dict[str, Any] | None:
-            found = prefect_server.post(
+            flow_runs = prefect_server.post(
                 "/flow_runs/filter", {"flow_runs": {"deployment_id": {"any_": [deployment]}}}
             )
-            asked = [one for one in found if one["parameters"]["publication"]["prior"] == prior]
-            return next((one for one in asked if one["state"]["type"] in ENDED), None)
+            asked = [
+                flow_run for flow_run in flow_runs if flow_run["parameters"]["publication"]["prior"] == prior
+            ]
+            return next((flow_run for flow_run in asked if flow_run["state"]["type"] in ENDED), None)
 
         return find
 
@@ -254,7 +266,9 @@ def test_a_new_release_has_its_posterior_published(
     for prior, run in runs.items():
         assert run["state"]["name"] == "Published", (prior, run["state"])
     published = PublicationStore.open(scheduled.place.store).all()
-    found = {one.request["statistics"][0]["priors"][0]["prior"]: one for one in published}
+    by_prior = {
+        publication.request["statistics"][0]["priors"][0]["prior"]: publication for publication in published
+    }
     for prior, run in runs.items():
-        assert found[prior].uri in run["state"]["message"]
-        assert found[prior].request["releases"][0]["label"] == "flights-by-origin@2013-01"
+        assert by_prior[prior].uri in run["state"]["message"]
+        assert by_prior[prior].request["releases"][0]["label"] == "flights-by-origin@2013-01"

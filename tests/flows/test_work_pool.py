@@ -37,8 +37,8 @@ FREE = ("name", "labels", "stream_output")
 @pytest.fixture
 def outcomes(answer: dict[str, Any]) -> dict[str, Any]:
     """Return how each run ended."""
-    found: dict[str, Any] = answer["outcomes"]
-    return found
+    by_kind: dict[str, Any] = answer["outcomes"]
+    return by_kind
 
 
 @pytest.fixture(scope="module")
@@ -95,8 +95,8 @@ def answer(place: Workspace, repository: Path, prefect_server: PrefectServer) ->
         cwd=place.directory,
     )
     assert finished.returncode == 0, finished.stderr[-3000:]
-    found: dict[str, Any] = json.loads(finished.stdout.splitlines()[-1])
-    return found
+    document: dict[str, Any] = json.loads(finished.stdout.splitlines()[-1])
+    return document
 
 
 @pytest.mark.slow

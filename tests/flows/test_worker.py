@@ -105,8 +105,8 @@ def test_cancelled_after_the_draw_says_that_it_is_published(
     assert workspace.account().spent == 1
     assert suffice.open_release("flights", store=workspace.store).loss.epsilon == Fraction(1)
 
-    def ours(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        return [event for event in found if run in json.dumps(event["related"])]
+    def ours(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        return [event for event in events if run in json.dumps(event["related"])]
 
     (event,) = ours(prefect_server.events("suffice.release.interrupted-published", ours))
     assert event["resource"]["prefect.resource.id"] == "suffice.release.passengers.flights.all"
@@ -233,10 +233,10 @@ def deploy(server: PrefectServer, entrypoint: str, parameters: dict[str, Any], *
 
 def runs_of(server: PrefectServer, deployment: str) -> list[dict[str, Any]]:
     """Return the runs of a deployment."""
-    found: list[dict[str, Any]] = server.post(
+    runs: list[dict[str, Any]] = server.post(
         "/flow_runs/filter", {"deployments": {"id": {"any_": [deployment]}}}
     )
-    return found
+    return runs
 
 
 def windows_of(workspace: Workspace) -> list[str]:

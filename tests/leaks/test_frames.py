@@ -337,9 +337,9 @@ def test_without_the_containment_every_stage_shows_something(
     """The mutant: errors keep the frames that they passed."""
     monkeypatch.setattr(release_run, "contained", lambda work: work())
     error, sought = failing(workspace, stage, monkeypatch)
-    found = leaks(error, sought)
-    assert any("_fresh.pin" in each for each in found)
-    assert any("a number of rows" in each for each in found)
+    leaked = leaks(error, sought)
+    assert any("_fresh.pin" in each for each in leaked)
+    assert any("a number of rows" in each for each in leaked)
 
 
 @pytest.mark.parametrize("stage", ["published", *(stage for stage in STAGES if stage not in UNREAD)])
@@ -426,9 +426,9 @@ def test_totals_that_stay_in_a_frame_are_found(workspace: Workspace, monkeypatch
     damage(monkeypatch, workspace)
     with pytest.raises(StageFailedError) as caught:
         suffice.release(spec, store=workspace.store, ledger=workspace.ledger)
-    found = leaks(caught.value, sought)
-    assert any("contained.planted" in each and each.endswith("an exact total") for each in found)
-    assert any(each.startswith("the traceback with its locals") for each in found)
+    leaked = leaks(caught.value, sought)
+    assert any("contained.planted" in each and each.endswith("an exact total") for each in leaked)
+    assert any(each.startswith("the traceback with its locals") for each in leaked)
 
 
 def test_a_notebook_keeps_nothing_exact(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -112,12 +112,12 @@ MORE = {"no stage", "an error of ours", "staging", "publishing"}
 """Stages that `make audit` tries."""
 
 
-def some(stages: Iterable[str]) -> list[Any]:
-    return [pytest.param(one, marks=pytest.mark.audit) if one in MORE else one for one in stages]
+def these_stages(stages: Iterable[str]) -> list[Any]:
+    return [pytest.param(stage, marks=pytest.mark.audit) if stage in MORE else stage for stage in stages]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("stage", some(STAGES))
+@pytest.mark.parametrize("stage", these_stages(STAGES))
 def test_canaries_are_absent_and_public_fields_present(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], stage: str
 ) -> None:
@@ -147,19 +147,19 @@ def blanked(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [
         {
             name: "" if name in {"run", "charge", "release_id", "started"} else value
-            for name, value in one.items()
+            for name, value in line.items()
         }
-        for one in lines
+        for line in lines
     ]
 
 
-@pytest.mark.parametrize("stage", some(["published", "reading", "publishing"]))
+@pytest.mark.parametrize("stage", these_stages(["published", "reading", "publishing"]))
 def test_a_neighbour_changes_no_byte_of_a_log_or_of_metrics(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], stage: str
 ) -> None:
     said = said_of_neighbours(tmp_path, monkeypatch, capsys, STAGES[stage])
-    for one, other in itertools.pairwise(said):
-        assert one == other
+    for lines, of_neighbour in itertools.pairwise(said):
+        assert lines == of_neighbour
 
 
 def said_of_neighbours(
@@ -168,15 +168,15 @@ def said_of_neighbours(
     """Return the log and the metrics of a release of each of two tables, without what differs lawfully."""
     whole = flights(300)
     tables = {"whole": whole, "few rows": whole.slice(0, 7)}  # a neighbour's neighbour, and so on
-    found = []
+    told = []
     for name, table in tables.items():
         with monkeypatch.context() as patch:
             place = place_of(directory / name, table, patch)
             inject(patch)
             lines, metrics = released(place, capsys)
         text = json.dumps(blanked(lines)).replace(str(place.directory), "")
-        found.append((text, re.sub(r"(?m)^suffice_\w+_hour_seconds .*$", "", metrics)))
-    return found
+        told.append((text, re.sub(r"(?m)^suffice_\w+_hour_seconds .*$", "", metrics)))
+    return told
 
 
 def telling(what: str, where: str) -> Inject:
@@ -188,12 +188,12 @@ def telling(what: str, where: str) -> Inject:
 
         def measured(job: Any, splits: Any, *words: Any, **terms: Any) -> Any:
             before = time.perf_counter_ns()
-            found = sums(job, splits, *words, **terms)
+            totals = sums(job, splits, *words, **terms)
             took = time.perf_counter_ns() - before
             told.append(sum(split.n_rows for split in splits) if what == "rows" else took)
             if where == "log":
                 records.write("notice", message=f"{told[-1]} {what}")
-            return found
+            return totals
 
         def with_it(*words: Any, **terms: Any) -> str:
             return render(*words, **terms) + f"suffice_last_{what} {told[-1]}\n"
@@ -211,10 +211,10 @@ def test_a_count_or_a_duration_that_is_told_is_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], what: str, where: str
 ) -> None:
     """The control of the test before: what it compares differs, and where the mutant tells it only."""
-    one, other = said_of_neighbours(tmp_path, monkeypatch, capsys, telling(what, where))
+    lines, of_neighbour = said_of_neighbours(tmp_path, monkeypatch, capsys, telling(what, where))
     position = ("log", "metrics").index(where)
-    assert one[position] != other[position]
-    assert one[1 - position] == other[1 - position]
+    assert lines[position] != of_neighbour[position]
+    assert lines[1 - position] == of_neighbour[1 - position]
 
 
 def test_no_line_is_written_while_rows_are_read(
@@ -228,9 +228,9 @@ def test_no_line_is_written_while_rows_are_read(
 
         def noted(*words: Any, **terms: Any) -> Any:
             seen[f"before {name}"] = capfd.readouterr().err.count("\n")
-            found = original(*words, **terms)
+            noticed = original(*words, **terms)
             seen[f"after {name}"] = capfd.readouterr().err.count("\n")
-            return found
+            return noticed
 
         monkeypatch.setattr(owner, name, noted)
 

@@ -205,9 +205,9 @@ def check_pair(
     first, second = (
         released(template, directory / side, table, changes) for side, table in zip("ab", pair, strict=True)
     )
-    found = check_shapes(first, second)
+    differences = check_shapes(first, second)
     shutil.rmtree(directory)
-    return found
+    return differences
 
 
 def check_shapes(first: Shape, second: Shape) -> set[str]:
@@ -216,13 +216,13 @@ def check_shapes(first: Shape, second: Shape) -> set[str]:
     assert first.schemas == second.schemas
     assert first.keys == second.keys
     assert first.account == second.account
-    found = differing(first.manifest, second.manifest)
-    assert found <= {*MAY_DIFFER, "files.sha256"}, found
+    differences = differing(first.manifest, second.manifest)
+    assert differences <= {*MAY_DIFFER, "files.sha256"}, differences
     assert all(
         len(str(first.manifest[name])) == len(str(second.manifest[name]))
         for name in ("release_id", "checksum")
     )
-    return found
+    return differences
 
 
 @pytest.fixture
@@ -241,12 +241,12 @@ def templates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[bool, Wor
 
 def check_pairs(templates: dict[bool, Workspace], directory: Path, n_pairs: int) -> None:
     rng = np.random.default_rng(2013)
-    found: set[str] = set()
+    differences: set[str] = set()
     for number in range(n_pairs):
         replaced = number % 2 == 1
-        found |= check_pair(templates[replaced], directory / f"pair-{number}", rng, replaced=replaced)
+        differences |= check_pair(templates[replaced], directory / f"pair-{number}", rng, replaced=replaced)
     # The comparison sees what does differ: noise, by the hashes of the files, and what hashes that.
-    assert {"files.sha256", "checksum", "signature.value", "release_id"} <= found
+    assert {"files.sha256", "checksum", "signature.value", "release_id"} <= differences
 
 
 @pytest.mark.slow
@@ -265,8 +265,8 @@ def test_releases_of_neighbouring_units_differ_in_their_noise_only(tmp_path: Pat
         open_store(template.store, ledger_id=ledger.ledger_id, create=True)
     rng = np.random.default_rng(2013)
     for number in range(8):
-        found = check_pair(template, tmp_path / f"pair-{number}", rng, replaced=replaced, by_unit=True)
-        assert "files.sha256" in found
+        differences = check_pair(template, tmp_path / f"pair-{number}", rng, replaced=replaced, by_unit=True)
+        assert "files.sha256" in differences
 
 
 TREES: dict[str, Any] = {
@@ -392,8 +392,8 @@ def test_a_record_of_any_source_changes_noise_only(
         caplog.clear()
         shapes.append(released_from(templates[False], directory, source, changes, window))
         said.append((*capfd.readouterr(), caplog.messages))
-    found = check_shapes(*shapes)
-    assert {"files.sha256", "checksum", "signature.value", "release_id"} <= found
+    differences = check_shapes(*shapes)
+    assert {"files.sha256", "checksum", "signature.value", "release_id"} <= differences
     assert said[0] == said[1]
 
 

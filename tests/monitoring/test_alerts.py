@@ -33,9 +33,9 @@ def promtool(*words: str, folder: Path) -> str:
     if program is None:
         assert os.environ.get("PROMTOOL") != "required", "promtool is not here"
         pytest.skip("promtool is not here: Debian's package prometheus has it")
-    found = subprocess.run([program, *words], cwd=folder, text=True, capture_output=True, check=False)
-    assert found.returncode == 0, found.stdout + found.stderr
-    return found.stdout
+    finished = subprocess.run([program, *words], cwd=folder, text=True, capture_output=True, check=False)
+    assert finished.returncode == 0, finished.stdout + finished.stderr
+    return finished.stdout
 
 
 def rules(repository: Path) -> list[dict[str, Any]]:
@@ -66,21 +66,21 @@ def test_every_rule_names_metrics_that_exist_and_is_tested(repository: Path) -> 
     folder = repository / "deploy" / "monitoring"
     tested = yaml.safe_load((folder / "alerts-tests.yaml").read_text(encoding="utf-8"))["tests"]
     fired = json.dumps(tested)
-    found = rules(repository)
-    assert len({rule["alert"] for rule in found}) == len(found) == 12
-    for rule in found:
+    alerts = rules(repository)
+    assert len({rule["alert"] for rule in alerts}) == len(alerts) == 12
+    for rule in alerts:
         assert unknown_in(rule["expr"]) == set(), rule["alert"]
         assert rule["labels"].keys() == {"severity"}
         assert rule["annotations"].keys() == {"summary", "description"}
         assert f'alertname=\\"{rule["alert"]}\\"' in fired, rule["alert"]
-    inputs = {one["series"] for test in tested for one in test["input_series"]}
+    inputs = {each["series"] for test in tested for each in test["input_series"]}
     assert {unknown for series in inputs for unknown in unknown_in(series)} == set()
 
 
 def test_every_panel_of_the_board_names_metrics_that_exist(repository: Path) -> None:
     text = (repository / "deploy" / "monitoring" / "grafana-board.json").read_text(encoding="utf-8")
     board = json.loads(text)
-    assert {one["name"] for one in board["templating"]["list"]} == {"datasource", "dataset", "name"}
+    assert {variable["name"] for variable in board["templating"]["list"]} == {"datasource", "dataset", "name"}
     ids = [panel["id"] for panel in board["panels"]]
     assert len(set(ids)) == len(ids)
     taken: set[tuple[int, int]] = set()

@@ -65,9 +65,9 @@ def test_many_at_once_are_all_counted(folder: Path) -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    found = read_counts()
-    assert found is not None
-    assert found.refusals == {"budget": 20, "account": 20, "spec": 40}
+    counts = read_counts()
+    assert counts is not None
+    assert counts.refusals == {"budget": 20, "account": 20, "spec": 40}
     assert {path.name for path in folder.iterdir()} == {f"refusals.{kind}" for kind in KINDS}
 
 

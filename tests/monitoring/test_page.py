@@ -24,10 +24,10 @@ def rows_below(page: str, title: str) -> list[list[str]]:
 def test_the_tables_are_those_of_the_code(repository: Path) -> None:
     page = (repository / "docs" / "how-to" / "monitor-an-installation.md").read_text(encoding="utf-8")
     assert rows_below(page, "Metrics") == [
-        [f"`{one.name}`", one.kind, ", ".join(f"`{label}`" for label in one.labels), one.says]
-        for one in METRICS
+        [f"`{metric.name}`", metric.kind, ", ".join(f"`{label}`" for label in metric.labels), metric.says]
+        for metric in METRICS
     ]
     assert rows_below(page, "Logs") == [[f"`{name}`", says] for name, says in FIELDS.items()]
     assert [row[0].strip("`") for row in rows_below(page, "What is wrong")] == list(CHECKS)
-    words = {str(one) for one in (*WindowState, *AmendmentState, *KINDS, *EVENTS)}
+    words = {str(word) for word in (*WindowState, *AmendmentState, *KINDS, *EVENTS)}
     assert words <= set(re.findall(r"`([a-z_]+)`", page))

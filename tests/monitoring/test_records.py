@@ -54,7 +54,7 @@ def test_what_is_held_comes_when_the_run_has_ended(capsys: pytest.CaptureFixture
     log.write("error", message="it ended")
     assert written(capsys) == []
     log.write("ended")
-    assert [(one["event"], one["line"]) for one in written(capsys)] == [
+    assert [(record["event"], record["line"]) for record in written(capsys)] == [
         ("notice", 2), ("error", 3), ("ended", 4),
     ]  # fmt: skip
 
@@ -69,5 +69,5 @@ def test_any_text_is_one_short_line(text: str, name: str) -> None:
     assert line.endswith("}\n")
     assert line.isascii()
     assert line[:-1].isprintable()
-    found = json.loads(line)[name]
-    assert found == text or len(found) <= LONGEST_MESSAGE
+    written_text = json.loads(line)[name]
+    assert written_text == text or len(written_text) <= LONGEST_MESSAGE

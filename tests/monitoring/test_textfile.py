@@ -42,30 +42,30 @@ def stands(
 
 def samples(text: str) -> dict[str, str]:
     """Read Prometheus' text format, as far as it is used."""
-    found = {}
+    values = {}
     for line in text.splitlines():
         if not line.startswith("#"):
             match = re.fullmatch(r'([a-z_]+(?:\{(?:[a-z]+="(?:[^"\\\n]|\\[\\n"])*",?)*\})?) (\S+)', line)
             assert match, line
-            assert match[1] not in found
-            found[match[1]] = match[2]
-    return found
+            assert match[1] not in values
+            values[match[1]] = match[2]
+    return values
 
 
 def test_samples_have_their_labels_and_numbers() -> None:
-    found = samples(rendered(stands(), now=NOW))
-    assert found['suffice_windows{dataset="people",name="n",state="published"}'] == "1"
-    assert found['suffice_releases_covered{dataset="people",name="n"}'] == "3"
-    assert found['suffice_epsilon_spent{dataset="people",scope="account"}'] == "0.125"
-    assert found["suffice_metrics_hour_seconds"] == str(int(NOW.timestamp()) // 3600 * 3600)
+    values = samples(rendered(stands(), now=NOW))
+    assert values['suffice_windows{dataset="people",name="n",state="published"}'] == "1"
+    assert values['suffice_releases_covered{dataset="people",name="n"}'] == "3"
+    assert values['suffice_epsilon_spent{dataset="people",scope="account"}'] == "0.125"
+    assert values["suffice_metrics_hour_seconds"] == str(int(NOW.timestamp()) // 3600 * 3600)
     every = samples(rendered(stands(covered=None), now=NOW))
     assert every['suffice_releases_covered{dataset="people",name="n"}'] == "+Inf"
 
 
 def test_an_account_in_rho_has_metrics_of_its_own() -> None:
-    found = samples(rendered(stands(measure=PrivacyMeasure.RHO), now=NOW))
-    assert found['suffice_rho_remaining{dataset="people",scope="account"}'] == "0.875"
-    assert not any(name.startswith("suffice_epsilon") for name in found)
+    values = samples(rendered(stands(measure=PrivacyMeasure.RHO), now=NOW))
+    assert values['suffice_rho_remaining{dataset="people",scope="account"}'] == "0.875"
+    assert not any(name.startswith("suffice_epsilon") for name in values)
 
 
 def test_labels_are_escaped() -> None:
@@ -90,7 +90,7 @@ def test_a_file_is_put_in_its_place_whole_for_everyone(tmp_path: Path) -> None:
     assert hour_of(path) == hour(NOW) == datetime(2013, 2, 4, 2, tzinfo=UTC)
     assert hour(NOW + timedelta(seconds=1)) != hour(NOW)
     assert stat.S_IMODE(path.stat().st_mode) & 0o444 == 0o444
-    assert [one.name for one in tmp_path.iterdir()] == ["suffice.prom"]
+    assert [file.name for file in tmp_path.iterdir()] == ["suffice.prom"]
 
 
 @pytest.mark.parametrize("content", ["", "x 1\n", "# Written by suffice metrics, once in an hour at most.\n"])
@@ -117,6 +117,6 @@ def test_metrics_are_as_promtool_demands() -> None:
     from subprocess import run
 
     text = rendered(stands(), now=NOW)
-    found = run([promtool, "check", "metrics"], input=text, text=True, capture_output=True, check=False)
-    assert (found.returncode, found.stdout + found.stderr) == (0, "")
+    finished = run([promtool, "check", "metrics"], input=text, text=True, capture_output=True, check=False)
+    assert (finished.returncode, finished.stdout + finished.stderr) == (0, "")
     assert textfile.SUFFIX == ".prom"

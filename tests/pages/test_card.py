@@ -237,8 +237,8 @@ def test_a_card_is_accessible_and_fits_a_phone(
     tab = context.new_page()
     tab.goto(path.as_uri())
     assert tab.evaluate("document.documentElement.scrollWidth") <= 360
-    found = Axe().run(tab)
-    assert [(each["id"], each["impact"]) for each in found.response["violations"]] == []
+    checked = Axe().run(tab)
+    assert [(each["id"], each["impact"]) for each in checked.response["violations"]] == []
     paper = tab.evaluate("getComputedStyle(document.body).backgroundColor")
     assert (paper == "rgb(250, 249, 246)") == (scheme == "light")
     context.close()

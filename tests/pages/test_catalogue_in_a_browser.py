@@ -126,11 +126,12 @@ def test_every_kind_of_page_is_accessible_and_fits_its_screen(
     for name in kinds or pages:
         page.goto(f"{site.as_uri()}/{pages[name]}")
         page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
-        found = Axe().run(page, options=OPTIONS)
-        assert [(one["id"], one["nodes"][0]["html"][:200]) for one in found.response["violations"]] == [], (
-            name
-        )
-        assert len(found.response["passes"]) > 10
+        checked = Axe().run(page, options=OPTIONS)
+        assert [
+            (violation["id"], violation["nodes"][0]["html"][:200])
+            for violation in checked.response["violations"]
+        ] == [], name
+        assert len(checked.response["passes"]) > 10
         width = page.evaluate("document.documentElement.scrollWidth")
         assert width <= SCREENS[screen]["viewport"]["width"], (name, width)
         page.screenshot(path=artefacts / f"{name}-{screen}.png", full_page=True)
@@ -147,7 +148,10 @@ def test_axe_finds_what_is_wrong(browser: Browser) -> None:
 
     page = browser.new_page()
     page.set_content("<p style='color:#ddd;background:#fff'>pale</p><img src='data:,'>")
-    assert {one["id"] for one in Axe().run(page).response["violations"]} >= {"color-contrast", "image-alt"}
+    assert {violation["id"] for violation in Axe().run(page).response["violations"]} >= {
+        "color-contrast",
+        "image-alt",
+    }
     page.close()
 
 

@@ -47,7 +47,10 @@ def test_intervals_of_shares_rest_on_no_draws(folder: Path, views: list[Statisti
     assert "draws" not in views[0].facts["intervals"]
     posterior = suffice.open_release(folder).posterior("kind")
     drawn = posterior.quantile("probability", [0.25, 0.5, 0.75], draws=40_000, rng=3)
-    shown = [[(one.lower_half, one.middle, one.upper_half) for one in cell] for cell in views[0].intervals]
+    shown = [
+        [(interval.lower_half, interval.middle, interval.upper_half) for interval in cell]
+        for cell in views[0].intervals
+    ]
     # Six standard errors of a normal's quartile, by 40,000 draws.
     off = np.abs(np.array(shown) - drawn) / posterior.sd("probability")[..., None]
     assert np.max(off) < 6 * 1.37 / 200

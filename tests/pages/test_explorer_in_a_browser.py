@@ -369,8 +369,8 @@ def _lines_give_the_same(visit: Visit) -> None:
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
         exec(python, {})  # noqa: S102 - what the page tells people to run
-    found = [float(number) for number in re.findall(r"[-\d.]+(?:e-?\d+)?", printed.getvalue())]
-    assert _rounded(found[:2]) == [mean, sd]
+    printed_numbers = [float(number) for number in re.findall(r"[-\d.]+(?:e-?\d+)?", printed.getvalue())]
+    assert _rounded(printed_numbers[:2]) == [mean, sd]
     words = shlex.split(command)
     assert words[0] == "suffice"
     ran = CliRunner().invoke(whole(), [*words[1:], "--json"])
@@ -459,10 +459,10 @@ def _serious(page: Page, options: dict[str, Any] | None = None) -> list[str]:
     from axe_playwright_python.sync_playwright import Axe
 
     asked = {"resultTypes": ["violations"], **(options or {})}
-    found = Axe().run(page, context="#explorer", options=asked).response["violations"]
+    violations = Axe().run(page, context="#explorer", options=asked).response["violations"]
     return [
         f"{each['id']}: {each['nodes'][0]['html']}"
-        for each in found
+        for each in violations
         if each["impact"] in {"serious", "critical"}
     ]
 

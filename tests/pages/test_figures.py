@@ -78,7 +78,7 @@ def test_looks_come_from_the_style_sheet_alone(name: str) -> None:
         assert node.tag.removeprefix(SVG) in {"svg", "title", "desc", "g", "line", "path", "circle", "text"}
         assert not {"style", "fill", "stroke", "href", "onload"} & set(node.keys())
         classes = {*node.get("class", "").split()} - {"label", "row"}
-        assert all(own in known or own.startswith("figure-") for own in classes)
+        assert all(css_class in known or css_class.startswith("figure-") for css_class in classes)
         for key, value in node.items():
             if key in {"x", "y", "x1", "x2", "y1", "y2", "cx", "cy", "r", "d"}:
                 assert "nan" not in value
@@ -101,9 +101,9 @@ def test_a_forest_puts_intervals_where_their_numbers_are() -> None:
 
 def test_rows_without_numbers_have_a_label_and_no_interval() -> None:
     empty = Row(label="heavy tails", quantiles=(math.nan,) * 5)
-    found = figures.forest([row("a"), empty], title="t", axis="x", mass=0.95)
-    assert "heavy tails" in found
-    assert found.count('class="median') == 1
+    figure = figures.forest([row("a"), empty], title="t", axis="x", mass=0.95)
+    assert "heavy tails" in figure
+    assert figure.count('class="median') == 1
     nothing = figures.forest([empty], title="t", axis="x", mass=0.95)
     assert 'class="median' not in nothing
     parsed(nothing)

@@ -40,10 +40,10 @@ PROLOGUE = (
 
 
 def _nested(depth: int) -> list[Any]:
-    found: list[Any] = []
+    nested: list[Any] = []
     for _ in range(depth):
-        found = [found]
-    return found
+        nested = [nested]
+    return nested
 
 
 def _put(store: PublicationStore, like: Publication, **changes: Any) -> str:
@@ -83,9 +83,9 @@ def test_what_answers_no_request_is_refused_and_stops_nothing_else(tmp_path: Pat
     for publication_id in hostile:
         with pytest.raises(PublicationCorruptError, match=r"corrupt: (request|releases|not canonical)"):
             store.find(publication_id)
-    found = catalogue(tmp_path / "store", tmp_path / "site")
-    assert (found.releases, found.publications) == (1, 1)
-    assert sorted(problem.split()[1].rstrip(":") for problem in found.problems) == sorted(hostile)
+    written = catalogue(tmp_path / "store", tmp_path / "site")
+    assert (written.releases, written.publications) == (1, 1)
+    assert sorted(problem.split()[1].rstrip(":") for problem in written.problems) == sorted(hostile)
 
 
 @pytest.mark.slow
@@ -100,14 +100,18 @@ def test_a_table_that_is_none_leaves_its_publication_out_and_nothing_leads_there
     hostile = store.put_file(made.publication_id, name, b"PAR1" + bytes(range(256)) + b"PAR1")
     forged = hostile.entry(role="summaries", file_format=entry.format, rows=entry.rows)
     others = [] if entry.format == "json" else [file for file in made.files if file.name != name]
-    content = {**made.manifest, "files": [one.model_dump() for one in (forged, *others)], "checksum": None}
+    content = {
+        **made.manifest,
+        "files": [publication.model_dump() for publication in (forged, *others)],
+        "checksum": None,
+    }
     content["checksum"] = hashlib.sha256(canonical_json.encode(content)).hexdigest()
     folder = tmp_path / "store" / "publications" / made.publication_id
     (folder / "manifest.json").write_bytes(canonical_json.encode(content))
     again = publish(release, "flag", draws=0, formats="csv")
-    found = catalogue(tmp_path / "store", tmp_path / "site")
-    assert (found.releases, found.publications) == (1, 1)
-    (problem,) = found.problems
+    written = catalogue(tmp_path / "store", tmp_path / "site")
+    assert (written.releases, written.publications) == (1, 1)
+    (problem,) = written.problems
     assert problem.startswith(f"publication {made.publication_id}: a table of the publication cannot be read")
     pages = [page.read_text(encoding="utf-8") for page in (tmp_path / "site").rglob("index.html")]
     assert not any(f"publications/{made.publication_id}/" in page for page in pages)

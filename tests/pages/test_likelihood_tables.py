@@ -115,7 +115,7 @@ def test_posteriors_are_those_of_python(release: suffice.Release) -> None:
         said = posterior.conflict.lines()
         assert bool(answer["conflict"]) == bool(said), question
         conflicts += [question] if said else []
-    assert [(one["cell"], one["prior"]) for one in conflicts] == [("most", PRIORS[2])] * 2
+    assert [(conflict["cell"], conflict["prior"]) for conflict in conflicts] == [("most", PRIORS[2])] * 2
 
 
 @pytest.mark.slow

@@ -22,15 +22,15 @@ FINITE = st.floats(min_value=-1e12, max_value=1e12, allow_nan=False)
 
 
 @given(FINITE, FINITE)
-def test_a_scale_encloses_what_it_is_of_in_few_even_steps(one: float, other: float) -> None:
-    low, high = min(one, other), max(one, other)
-    found = Scale.enclosing(low, high)
-    slack = 1e-6 * (found.ticks[-1] - found.ticks[0])
-    assert found.ticks[0] <= low + slack
-    assert found.ticks[-1] >= high - slack
-    assert 2 <= len(found.ticks) <= 8
-    assert 0.0 <= found.at(low) <= found.at(high) <= 1.0
-    assert len(set(found.labels())) == len(found.ticks)
+def test_a_scale_encloses_what_it_is_of_in_few_even_steps(first: float, second: float) -> None:
+    low, high = min(first, second), max(first, second)
+    scale = Scale.enclosing(low, high)
+    slack = 1e-6 * (scale.ticks[-1] - scale.ticks[0])
+    assert scale.ticks[0] <= low + slack
+    assert scale.ticks[-1] >= high - slack
+    assert 2 <= len(scale.ticks) <= 8
+    assert 0.0 <= scale.at(low) <= scale.at(high) <= 1.0
+    assert len(set(scale.labels())) == len(scale.ticks)
 
 
 @given(st.floats(min_value=1e-9, max_value=1e9) | st.floats(min_value=-1e9, max_value=-1e-9))

@@ -60,12 +60,12 @@ def release(tmp_path_factory: pytest.TempPathFactory) -> Release:
 def test_a_picture_of_priors_shows_every_factor(
     release: Release, tmp_path: Path, figures: list[Figure]
 ) -> None:
-    found = compare_priors(release, "flag", ["Beta(1, 1)", "Beta(1, 9)", "Beta(9, 1)"])
-    plot_prior_comparison(found, tmp_path / "a.svg", title="title", footer="Source: here.")
+    comparison = compare_priors(release, "flag", ["Beta(1, 1)", "Beta(1, 9)", "Beta(9, 1)"])
+    plot_prior_comparison(comparison, tmp_path / "a.svg", title="title", footer="Source: here.")
     cells, together = figures[0].axes
     for axis, expected in (
-        (cells, found.log_bayes_factors.T),
-        (together, found.total_log_bayes_factors[:, None]),
+        (cells, comparison.log_bayes_factors.T),
+        (together, comparison.total_log_bayes_factors[:, None]),
     ):
         drawn = [
             np.asarray(line.get_xdata()) for line in axis.get_lines() if line.get_marker() not in {"None", ""}
@@ -82,16 +82,16 @@ def test_a_picture_of_priors_shows_every_factor(
 @pytest.fixture
 def figures(monkeypatch: pytest.MonkeyPatch) -> list[Figure]:
     """The figures that are saved meanwhile."""
-    found: list[Figure] = []
+    drawn: list[Figure] = []
     saved = style.save
 
     def save(figure: Figure, path: Path) -> None:
         saved(figure, path)
-        found.append(figure)
+        drawn.append(figure)
 
     for module in (posteriors, tables, comparisons, moved):
         monkeypatch.setattr(module, "save", save)
-    return found
+    return drawn
 
 
 def generator() -> np.random.Generator:
@@ -232,16 +232,16 @@ def test_comparisons_and_pools(
     first, second = pair
     monkeypatch.setattr("suffice.pipeline.ask.pooling.comparison.relation_of", lambda *_: (None, ""))
     monkeypatch.setattr("suffice.pipeline.ask.pooling.comparison.require", lambda *_, **__: None)
-    found = compare(first, second, "flag", draws=400, rng=1)
-    plot_comparison(found, tmp_path / "c.svg", title="t", footer="f")
+    comparison = compare(first, second, "flag", draws=400, rng=1)
+    plot_comparison(comparison, tmp_path / "c.svg", title="t", footer="f")
     left, right = figures[0].axes
     said = [note.get_text() for note in left.texts]
-    assert said == [f"P {chance:.2f}" for chance in found.differences["probability"].probability()]
+    assert said == [f"P {chance:.2f}" for chance in comparison.differences["probability"].probability()]
     apparent = next(line for line in left.lines if line.get_color() == NOISE and line.get_marker() == "|")
-    np.testing.assert_allclose(np.asarray(apparent.get_xdata()), found.apparent["probability"])
+    np.testing.assert_allclose(np.asarray(apparent.get_xdata()), comparison.apparent["probability"])
     assert (left.get_xlabel()[:10], right.get_xlabel()[:5]) == ("difference", "ratio")
-    parts = [("first", found.before), ("second", found.after)]
-    plot_pool(found.after, parts, tmp_path / "p.svg", title="t", footer="f", draws=200, rng=generator())
+    parts = [("first", comparison.before), ("second", comparison.after)]
+    plot_pool(comparison.after, parts, tmp_path / "p.svg", title="t", footer="f", draws=200, rng=generator())
     legend = figures[1].axes[0].get_legend()
     assert legend is not None
     assert [text.get_text() for text in legend.get_texts()] == ["first", "second", "pooled"]

@@ -70,7 +70,7 @@ def test_a_model_is_written_whole_and_never_over_another(store: str, tmp_path: P
     write_model(fit, folder, "crashes@all", SOURCE)
     names = sorted(path.name for path in folder.iterdir())
     assert names == sorted(
-        [SUMMARY, "cells.parquet", "parameters.parquet", *(f"{one}.png" for one in FIGURES)]
+        [SUMMARY, "cells.parquet", "parameters.parquet", *(f"{figure}.png" for figure in FIGURES)]
     )
     assert pq.read_table(folder / "cells.parquet").to_pylist() == fit.cells()
     summary = json.loads((folder / SUMMARY).read_text(encoding="utf-8"))

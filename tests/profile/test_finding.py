@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from suffice.errors import PinnedError, ProfileError
-from suffice.profile.settings import CHOSEN, FIXED_PLACE, find_profile
+from suffice.profile.finding import CHOSEN, FIXED_PLACE, find_profile
 from support.profiles import at_fixed_place, write_profile
 
 if TYPE_CHECKING:
@@ -37,22 +37,22 @@ def test_the_order_of_profiles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setenv("SUFFICE_CONFIG", "")
     assert find_profile() is None
     monkeypatch.setenv("SUFFICE_CONFIG", str(variable))
-    found = find_profile()
-    assert found is not None
-    assert (found.profile.spool, found.origin) == ("/env", "environment")
+    profile = find_profile()
+    assert profile is not None
+    assert (profile.profile.spool, profile.origin) == ("/env", "environment")
     CHOSEN.set(str(option))
-    found = find_profile()
-    assert found is not None
-    assert (found.profile.spool, found.origin) == ("/option", "option")
+    profile = find_profile()
+    assert profile is not None
+    assert (profile.profile.spool, profile.origin) == ("/option", "option")
     at_fixed_place(monkeypatch, fixed)
     with pytest.raises(PinnedError, match="--config: this machine's administrator"):
         find_profile()
     CHOSEN.set(str(fixed))
     assert find_profile() is not None
     CHOSEN.set(None)
-    found = find_profile()
-    assert found is not None
-    assert (found.profile.spool, found.origin) == ("/fixed", "fixed place")
+    profile = find_profile()
+    assert profile is not None
+    assert (profile.profile.spool, profile.origin) == ("/fixed", "fixed place")
 
 
 @pytest.mark.parametrize("loose", ["file", "folder", "owner"])
@@ -63,7 +63,7 @@ def test_what_others_may_write_pins_nothing(
     at_fixed_place(monkeypatch, place)
     assert find_profile() is not None
     if loose == "owner":
-        monkeypatch.setattr("suffice.profile.settings._ADMINISTRATORS", frozenset({987654}))
+        monkeypatch.setattr("suffice.profile.finding._ADMINISTRATORS", frozenset({987654}))
     elif loose == "file":
         place.chmod(0o664)
     else:

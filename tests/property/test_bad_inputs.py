@@ -81,7 +81,7 @@ def raising(error: Exception) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("error", "found"),
+    ("error", "answer"),
     [
         (KeyError("x"), "internal error"),
         (UsageError("this is not right"), "without a place"),
@@ -90,10 +90,10 @@ def raising(error: Exception) -> Any:
     ],
 )
 def test_the_judge_sees_a_bad_answer(
-    untouched: Place, monkeypatch: pytest.MonkeyPatch, error: Exception, found: str
+    untouched: Place, monkeypatch: pytest.MonkeyPatch, error: Exception, answer: str
 ) -> None:
     monkeypatch.setattr(specs, "load_spec", raising(error))
-    assert found in the_finding(case_of(untouched, "release"))
+    assert answer in the_finding(case_of(untouched, "release"))
 
 
 def test_the_judge_finds_nothing_in_a_good_refusal(untouched: Place, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -98,12 +98,12 @@ ENDS = ["above", "at_least", "below", "at_most"]
 
 
 def comparisons(constants: list[str]) -> st.SearchStrategy[dict[str, Any]]:
-    one = st.builds(lambda key, value: {key: value}, st.sampled_from(ENDS), st.sampled_from(constants))
+    comparison = st.builds(lambda key, value: {key: value}, st.sampled_from(ENDS), st.sampled_from(constants))
     in_order = sorted(constants, key=float) if constants is CONSTANTS else sorted(constants)
     two = st.tuples(*[st.integers(0, len(constants) - 1)] * 2).map(
         lambda ends: {"between": [in_order[min(ends)], in_order[max(ends)]]}
     )
-    return st.one_of(one, two)
+    return st.one_of(comparison, two)
 
 
 def of(names: Any, functions: st.SearchStrategy[dict[str, Any]]) -> st.SearchStrategy[dict[str, Any]]:
@@ -213,12 +213,12 @@ ENTRY = st.one_of(
 
 def derive(entry: Mapping[str, Any], rows: pa.RecordBatch, cuts: list[int] | None = None) -> list[Any]:
     """Return a derived column of rows that are read in parts."""
-    found = read_derived("new", entry, None)
+    derived = read_derived("new", entry, None)
     job = ChunkJob(
         measures={},
         groups={},
-        derived={"new": found},
-        zones={zone: zone_offsets(zone) for zone in found.time_zones},
+        derived={"new": derived},
+        zones={zone: zone_offsets(zone) for zone in derived.time_zones},
     )
     parts = [rows.slice(start, end - start) for start, end in pairwise([0, *(cuts or []), rows.num_rows])]
     return [value for part in with_derived(parts, job, ["new"]) for value in part.column("new").to_pylist()]

@@ -179,8 +179,8 @@ def _try(path: Path, histories: int) -> None:
             held = history(ledger, number, rng)
             for account in ledger.accounts():
                 if account.dataset in {f"{dataset}{number}" for dataset in DATASETS}:
-                    own = [each for each in held if each.dataset == account.dataset]
-                    check(person_view(ledger, account), own, rng)
+                    of_dataset = [each for each in held if each.dataset == account.dataset]
+                    check(person_view(ledger, account), of_dataset, rng)
 
 
 @pytest.mark.slow

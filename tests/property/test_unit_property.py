@@ -78,7 +78,7 @@ def check(
     by_pandas = data.draw(st.sets(st.integers(0, 3)))
     if by_pandas:
         table = within_doubles(table)
-    found = []
+    totals = []
     for layout in range(2):
         directory = tmp_path_factory.mktemp("rows")
         shuffled = table.take(pa.array(rng.permutation(N_ROWS))) if layout else table
@@ -106,15 +106,15 @@ def check(
         with pytest.MonkeyPatch.context() as patch:
             if layout:
                 patch.setattr(shuffle, "RECORD_BYTES_PER_THREAD", data.draw(st.sampled_from([4000, 10**9])))
-            found.append(as_lists(bounded_sums(job, partitions_of(spec), threads, KEY).open_totals()))
-    assert found[0] == found[1]
+            totals.append(as_lists(bounded_sums(job, partitions_of(spec), threads, KEY).open_totals()))
+    assert totals[0] == totals[1]
     if bound == LARGE_BOUND and in_cell is None:
         of_rows: dict[str, Measure] = {
             name: of for name, of in job.measures.items() if not isinstance(of, UnitMeasure)
         }
         job = replace(job, measures=of_rows)
         kept = table.filter(enters(table[unit], nulls))
-        assert {name: found[0][name] for name in of_rows} == as_lists(sum_batches(kept.to_batches(), job))
+        assert {name: totals[0][name] for name in of_rows} == as_lists(sum_batches(kept.to_batches(), job))
 
 
 SLOW = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]

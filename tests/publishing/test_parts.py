@@ -69,35 +69,35 @@ def run(*words: object) -> subprocess.CompletedProcess[bytes]:
 
 
 def test_parts_hold_what_the_whole_posterior_has(release: Path, tmp_path: Path) -> None:
-    found, computed = in_parts(release, tmp_path, CELLS, draws=40)
+    publication, computed = in_parts(release, tmp_path, CELLS, draws=40)
     assert computed == [0, 1, 2]
-    assert [file.name for file in found.files] == [
+    assert [file.name for file in publication.files] == [
         f"{STATISTIC}-{what}-{number:05}.parquet" for number in range(3) for what in ("summaries", "draws")
     ]
-    assert {(file.role, file.format) for file in found.files} == {("part", "parquet")}
-    assert found.stated.request["cells_per_part"] == CELLS
+    assert {(file.role, file.format) for file in publication.files} == {("part", "parquet")}
+    assert publication.stated.request["cells_per_part"] == CELLS
     posterior = open_release(release).posterior(STATISTIC)
     expected = summarise(posterior)
-    rows = [row for table in tables(found, "summaries") for row in table.to_pylist()]
+    rows = [row for table in tables(publication, "summaries") for row in table.to_pylist()]
     assert [(row["shop"], row["day"]) for row in rows] == [(row["shop"], row["day"]) for row in expected]
     for name in ("mean", "sd", "lower", "upper"):
         np.testing.assert_allclose([row[name] for row in rows], [row[name] for row in expected], rtol=1e-6)
-    assert [file.rows for file in found.files] == [10, 400] * 3
-    drawn = [table.column("value").to_numpy() for table in tables(found, "draws")]
+    assert [file.rows for file in publication.files] == [10, 400] * 3
+    drawn = [table.column("value").to_numpy() for table in tables(publication, "draws")]
     assert len(np.unique(np.concatenate(drawn))) == 3 * 400, "no part draws what another one draws"
 
 
 def test_a_part_says_what_it_is_and_where_its_keys_are(release: Path, tmp_path: Path) -> None:
-    found, _ = in_parts(release, tmp_path, CELLS)
-    for number, table in enumerate(tables(found, "summaries")):
+    publication, _ = in_parts(release, tmp_path, CELLS)
+    for number, table in enumerate(tables(publication, "summaries")):
         metadata = {key.decode(): text.decode() for key, text in table.schema.metadata.items()}
         part = json.loads(metadata["part"])
         assert (part["number"], part["start"], part["stop"]) == (number, 10 * number, 10 * number + 10)
         source = json.loads(metadata["source"])
-        assert source["publication_id"] == found.publication_id
+        assert source["publication_id"] == publication.publication_id
         assert source["statistic"] == STATISTIC
         assert set(table.column("shop").to_pylist()) == {2 * number + 1, 2 * number + 2}
-    footer = pq.read_metadata(io.BytesIO(found.read(found.files[1].name))).row_group(0)
+    footer = pq.read_metadata(io.BytesIO(publication.read(publication.files[1].name))).row_group(0)
     places = {
         footer.column(place).path_in_schema: footer.column(place) for place in range(footer.num_columns)
     }
@@ -123,8 +123,8 @@ def test_any_number_of_workers_gives_the_same_bytes(
     release: Path, tmp_path: Path, on_threads: dict[str, bytes], workers: int
 ) -> None:
     with dask.config.set(NO_SPILLING), by_address(n_workers=workers) as processes:
-        found, _ = in_parts(release, tmp_path, CELLS, draws=10, cluster=processes.scheduler_address)
-    assert contents(found) == on_threads
+        publication, _ = in_parts(release, tmp_path, CELLS, draws=10, cluster=processes.scheduler_address)
+    assert contents(publication) == on_threads
 
 
 def test_one_thread_and_a_release_in_files_give_the_same_bytes(
@@ -145,11 +145,11 @@ def test_a_run_that_was_killed_goes_on_where_it_was(
     standing = sorted(path.name for path in folders[0].iterdir() if not path.name.startswith("."))
     assert len(standing) == 3
     assert PublicationStore.open(tmp_path).find(folders[0].name) is None, "nothing is published yet"
-    found, computed = in_parts(release, tmp_path, CELLS, draws=10)
+    publication, computed = in_parts(release, tmp_path, CELLS, draws=10)
     assert len(computed) == 2, "one part was whole, of another half stood there"
-    assert contents(found) == on_threads
+    assert contents(publication) == on_threads
     again, nothing = in_parts(release, tmp_path, CELLS, draws=10)
-    assert (again.publication_id, nothing) == (found.publication_id, [])
+    assert (again.publication_id, nothing) == (publication.publication_id, [])
 
 
 @pytest.mark.audit
@@ -160,10 +160,10 @@ def test_a_scheduler_that_is_lost_leaves_its_parts_and_the_same_command_goes_on(
     with in_processes(tmp_path / "worker") as (address, scheduler), pytest.MonkeyPatch.context() as patch:
 
         def put(self: PublicationStore, *arguments: Any) -> Any:
-            found = put_file(self, *arguments)
+            stored = put_file(self, *arguments)
             scheduler.kill()
             scheduler.wait()
-            return found
+            return stored
 
         patch.setattr(PublicationStore, "put_file", put)
         patch.setattr(clients, "CONNECT_SECONDS", 15)  # to find it again, too
@@ -175,20 +175,20 @@ def test_a_scheduler_that_is_lost_leaves_its_parts_and_the_same_command_goes_on(
     assert "127.0.0.1" not in told
     assert len(told) <= 500
     assert 1 <= kept < 18
-    found, computed = in_parts(release, tmp_path, 2, draws=10)
+    publication, computed = in_parts(release, tmp_path, 2, draws=10)
     assert len(computed) == 18 - kept
-    assert len(contents(found)) == 36
-    assert contents(found) == contents(in_parts(release, tmp_path / "whole", 2, draws=10)[0])
+    assert len(contents(publication)) == 36
+    assert contents(publication) == contents(in_parts(release, tmp_path / "whole", 2, draws=10)[0])
 
 
 def test_a_part_that_was_damaged_or_is_of_another_version_is_computed_again(
     release: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found, _ = in_parts(release, tmp_path, CELLS)
-    folder = tmp_path / "publications" / found.publication_id
-    expected = contents(found)
+    publication, _ = in_parts(release, tmp_path, CELLS)
+    folder = tmp_path / "publications" / publication.publication_id
+    expected = contents(publication)
     (folder / "manifest.json").unlink()
-    first, second, _third = (folder / file.path for file in found.files)
+    first, second, _third = (folder / file.path for file in publication.files)
     first.unlink()
     second.chmod(0o600)
     second.write_bytes(second.read_bytes()[:-1])
@@ -215,9 +215,9 @@ def test_a_part_of_another_request_is_not_taken(
     store = PublicationStore.open(tmp_path / "swapped")
     for file in others.files:
         store.put_file(made.publication_id, file.name, others.read(file.name))
-    found, computed = in_parts(release, tmp_path / "swapped", CELLS, draws=10)
+    publication, computed = in_parts(release, tmp_path / "swapped", CELLS, draws=10)
     assert computed == [0, 1, 2]
-    assert contents(found) == on_threads
+    assert contents(publication) == on_threads
 
 
 def test_whoever_signs_goes_on_from_parts_of_their_own_alone(
@@ -248,9 +248,9 @@ def test_whoever_signs_goes_on_from_parts_of_their_own_alone(
             store.put_file(made.publication_id, RECEIPT, receipt or b"")
     store.put_file(made.publication_id, RECEIPT, b'{"signature":{}}')
     monkeypatch.setenv("SUFFICE_PUBLICATION_KEY", str(tmp_path / "ours"))
-    found, computed = in_parts(release, tmp_path / "shared", CELLS, draws=10)
+    publication, computed = in_parts(release, tmp_path / "shared", CELLS, draws=10)
     assert computed == [0, 1, 2]
-    assert contents(found) == on_threads
+    assert contents(publication) == on_threads
 
     (tmp_path / "shared" / "publications" / made.publication_id / "manifest.json").unlink()
     again, computed = in_parts(release, tmp_path / "shared", CELLS, draws=10)
@@ -300,9 +300,9 @@ def test_a_part_with_diagnostics_that_none_can_have_is_computed_again(
         sink = io.BytesIO()
         pq.write_table(changed, sink)
         store.put_file(made.publication_id, file.name, sink.getvalue())
-    found, computed = in_parts(release, tmp_path / "hostile", CELLS)
+    publication, computed = in_parts(release, tmp_path / "hostile", CELLS)
     assert computed == [0, 1, 2]
-    assert contents(found) == contents(made)
+    assert contents(publication) == contents(made)
 
 
 def test_more_files_than_a_manifest_names_are_refused_before_any_is_made(
@@ -317,10 +317,12 @@ def test_more_files_than_a_manifest_names_are_refused_before_any_is_made(
 def test_parts_of_what_where_keeps(release: Path, tmp_path: Path) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(publication_parts, "cells_per_part", lambda _plan, _draws: 2)
-        found = publish(release, STATISTIC, draws=0, where={"day": "day 3"}, to=tmp_path)
-    keys = [(row["shop"], row["day"]) for table in tables(found, "summaries") for row in table.to_pylist()]
+        publication = publish(release, STATISTIC, draws=0, where={"day": "day 3"}, to=tmp_path)
+    keys = [
+        (row["shop"], row["day"]) for table in tables(publication, "summaries") for row in table.to_pylist()
+    ]
     assert keys == [(shop, "day 3") for shop in range(1, SHOPS + 1)]
-    assert len(found.files) == 3
+    assert len(publication.files) == 3
 
 
 def test_progress_counts_cells_and_ends_with_all(release: Path, tmp_path: Path) -> None:

@@ -185,6 +185,7 @@ def test_likelihoods_of_all_three_kinds_are_read_back(tmp_path: Path) -> None:
         publish(release, "kind", kind="likelihood", formats="csv", to=tmp_path)
 
 
+@pytest.mark.slow
 def test_a_likelihood_in_netcdf_is_the_one_in_parquet(release: Release, tmp_path: Path) -> None:
     xarray = pytest.importorskip("xarray")
     made = publish(release, "ill", kind="likelihood", formats=("netcdf", "parquet"), to=tmp_path)

@@ -116,6 +116,7 @@ def test_what_is_published_is_the_posterior_and_says_so_everywhere(release: Rele
     assert made.manifest["cost"] == "0"
 
 
+@pytest.mark.slow
 def test_draws_written_in_python_say_what_they_are_of(release: Release, tmp_path: Path) -> None:
     import xarray
 
@@ -170,9 +171,9 @@ def test_what_was_killed_midway_is_resumed(release: Release, tmp_path: Path) -> 
     left = {file.path for file in publications.files(question.request.publication_id)}
     assert len(left) == 3
     assert publications.find(question.request.publication_id) is None
-    found = carry_out(question, publications)
-    assert found.is_new
-    assert left < {file.path for file in found.publication.files}, "what stood there was not used"
+    resumed = carry_out(question, publications)
+    assert resumed.is_new
+    assert left < {file.path for file in resumed.publication.files}, "what stood there was not used"
 
 
 @pytest.mark.slow
@@ -199,11 +200,11 @@ def test_releases_are_pooled_and_compared(months: list[Release], tmp_path: Path)
     expected = suffice.pool("flag", disjoint=months).mean("probability")
     means = [row["mean"] for row in rows_of(pooled, "flag-summaries.parquet")]
     assert means == pytest.approx(expected.tolist(), rel=1e-12)
-    assert pooled.manifest["epsilon"] == {one.release_id: "1" for one in months}
+    assert pooled.manifest["epsilon"] == {month.release_id: "1" for month in months}
     compared = publish(first, "flag", compare=second, draws=500, formats="parquet", to=str(tmp_path))
     changes = rows_of(compared, "flag-summaries.parquet")
-    found = suffice.compare(first, second, "flag")
-    assert [row["change"] for row in changes] == [row["change"] for row in found.rows()]
+    comparison = suffice.compare(first, second, "flag")
+    assert [row["change"] for row in changes] == [row["change"] for row in comparison.rows()]
     draws = rows_of(compared, "flag-draws.parquet")
     assert {row["contrast"] for row in draws} == {"difference", "ratio"}
     assert len(draws) == 2 * 500 * 2
@@ -248,8 +249,8 @@ def test_titles_and_files_tell_what_was_asked(
     assert title == f"flag under Beta(1, 1): {release.label}"
     assert not source.keys() & {"where", "rolled_up_over", "pooled_as"}
     title, source = asked(release, ["flag", "kind"], where={"place": KEYS[0]}, method="plug-in")
-    own = "flag under Beta(1, 1), kind under Dirichlet(1)"
-    assert title == f"{own}: {release.label}, place={KEYS[0]}, plug-in"
+    stated = "flag under Beta(1, 1), kind under Dirichlet(1)"
+    assert title == f"{stated}: {release.label}, place={KEYS[0]}, plug-in"
     assert source["where"] == f"place={KEYS[0]}"
     title, source = asked(release, ["flag"], roll_up="place", where={"month": 2})
     assert title.endswith(", rolled up over place, month=2")
@@ -267,11 +268,11 @@ def test_several_priors_stand_side_by_side(release: Release, tmp_path: Path) -> 
     rows = rows_of(made, "flag-summaries.parquet")
     evidence = suffice.compare_priors(release, "flag", list(priors.values()), where=where).log_bayes_factors
     for position, (name, prior) in enumerate(priors.items()):
-        own = [row for row in rows if row["prior_name"] == name]
-        assert [row["mean"] for row in own] == release.posterior("flag", prior, where=where).mean(
+        of_prior = [row for row in rows if row["prior_name"] == name]
+        assert [row["mean"] for row in of_prior] == release.posterior("flag", prior, where=where).mean(
             "probability"
         ).tolist()
-        assert [row["log_bayes_factor"] for row in own] == pytest.approx(evidence[:, position].tolist())
+        assert [row["log_bayes_factor"] for row in of_prior] == pytest.approx(evidence[:, position].tolist())
     assert {row["prior_name"] for row in rows_of(made, "flag-draws.parquet")} == set(priors)
 
 
@@ -297,12 +298,12 @@ def test_models_are_published_as_their_commands_print_them(tmp_path: Path) -> No
     publish_tables(tmp_path / "tables")
     tables = suffice.open_release("tables", store=tmp_path / "tables")
     asked = {"name": "query", "target": ["well"], "given": {"severe": "no"}, "do": {"treated": "yes"}}
-    found = publish(tables, "causes", model=asked, method="plug-in", draws=50, to=str(tmp_path))
-    shares = rows_of(found, "causes-query-summaries.parquet")
+    publication = publish(tables, "causes", model=asked, method="plug-in", draws=50, to=str(tmp_path))
+    shares = rows_of(publication, "causes-query-summaries.parquet")
     assert sum(row["mean"] for row in shares) == pytest.approx(len(shares) / 2, abs=1e-9)
     said = "query; target well; given severe=no; do treated=yes"
-    assert said in found.manifest["title"]
-    metadata = pq.read_metadata(io.BytesIO(found.read("causes-query-draws.parquet"))).metadata
+    assert said in publication.manifest["title"]
+    metadata = pq.read_metadata(io.BytesIO(publication.read("causes-query-draws.parquet"))).metadata
     assert json.loads(metadata[b"source"])["model"] == said
     crashes = suffice.open_release("crashes", store=publish_crashes(tmp_path / "crashes")[0])
     hidden = {
@@ -454,8 +455,8 @@ def test_a_store_that_fails_for_ten_minutes_shows_all_or_nothing(release: Releas
         objects=FailingMidway(publications.objects, clock),
         patience=Patience(seconds=3600.0, sleep=sleep, clock=lambda: clock[0]),
     )
-    found = carry_out(question, failing)
-    assert found.is_new
+    publication = carry_out(question, failing)
+    assert publication.is_new
     assert 600 <= clock[0] < 700
     standing = publications.find(question.request.publication_id)
     assert standing is not None

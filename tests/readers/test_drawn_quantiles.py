@@ -84,9 +84,9 @@ def test_python_and_javascript_compute_the_law_again(folder: Path) -> None:
         with pytest.raises(ReleaseCorruptError):
             parse_manifest(manifest)
     right = (folder / "manifest.json").read_bytes()
-    found = [verdict["code"] for verdict in judge([right, *sharper.values()])]
-    assert found[0] is None
-    assert None not in found[1:], dict(zip(sharper, found[1:], strict=True))
+    codes = [verdict["code"] for verdict in judge([right, *sharper.values()])]
+    assert codes[0] is None
+    assert None not in codes[1:], dict(zip(sharper, codes[1:], strict=True))
 
 
 @pytest.mark.slow

@@ -79,9 +79,9 @@ def compared(tmp_path_factory: pytest.TempPathFactory) -> Compared:
             root = tmp_path_factory.mktemp(family)
             directory = publish(root, plan, {"s": values}, public_n=150 if public_n else None)
             release = suffice.open_release(str(directory))
-            own = PRIORS[FAMILIES[family].prior.__name__]
-            mixture = f"Mixture(0.3, {own}, 0.7, {own.replace('7', '3').replace('4', '5')})"
-            cases: list[dict[str, Any]] = [{"prior": mixture}, {"prior": own, "method": "plug-in"}]
+            names = PRIORS[FAMILIES[family].prior.__name__]
+            mixture = f"Mixture(0.3, {names}, 0.7, {names.replace('7', '3').replace('4', '5')})"
+            cases: list[dict[str, Any]] = [{"prior": mixture}, {"prior": names, "method": "plug-in"}]
             if family in {"bernoulli", "poisson"} and not public_n:
                 cases += [{}, {"n_prior": "Uniform(5, 3000)"}, {"n_prior": "140"}]
             questions = []
@@ -102,10 +102,10 @@ def compared(tmp_path_factory: pytest.TempPathFactory) -> Compared:
                     }
                 )
             asked.append({"directory": str(directory), "questions": questions})
-    answers = [found["answers"] for found in ask_all(asked)]
+    answers = [reply["answers"] for reply in ask_all(asked)]
     return {
-        key: [(answer, *of_python) for answer, of_python in zip(found, of_pythons, strict=True)]
-        for found, (key, of_pythons) in zip(answers, expected.items(), strict=True)
+        key: [(answer, *of_python) for answer, of_python in zip(replies, of_pythons, strict=True)]
+        for replies, (key, of_pythons) in zip(answers, expected.items(), strict=True)
     }
 
 
@@ -114,12 +114,12 @@ def compared(tmp_path_factory: pytest.TempPathFactory) -> Compared:
 @pytest.mark.parametrize("family", ONE_SUM)
 def test_posteriors_are_pythons(compared: Compared, family: str, public_n: bool) -> None:
     for answer, mean, sd, prior in compared[family, public_n]:
-        (found,) = answer["found"]
+        (parameter,) = answer["found"]
         assert answer["prior"] == prior
-        assert abs(found["mean"] - mean) < AS_PYTHON * sd
-        assert found["sd"] == pytest.approx(sd, rel=AS_PYTHON)
-        assert found["below"] == pytest.approx([0.05, 0.95], abs=LEVELS)
-        assert abs(found["quantiles"][0] - mean) < sd
+        assert abs(parameter["mean"] - mean) < AS_PYTHON * sd
+        assert parameter["sd"] == pytest.approx(sd, rel=AS_PYTHON)
+        assert parameter["below"] == pytest.approx([0.05, 0.95], abs=LEVELS)
+        assert abs(parameter["quantiles"][0] - mean) < sd
 
 
 @pytest.mark.audit
@@ -136,13 +136,15 @@ def test_posteriors_of_categories_are_pythons(tmp_path: Path, concentration: str
     posterior = suffice.open_release(str(directory)).posterior("s", prior=concentration)
     (answer,) = ask(directory, [{"statistic": "s", "options": {"prior": concentration}}])["answers"]
     mean, sd = posterior.mean("probability")[0], posterior.sd("probability")[0]
-    assert [one["parameter"] for one in answer["found"]] == [
+    assert [parameter["parameter"] for parameter in answer["found"]] == [
         "probability[a]",
         "probability[b]",
         "probability[other]",
     ]
-    assert np.allclose([one["mean"] for one in answer["found"]], mean, atol=1e-7 * sd.min(), rtol=0)
-    assert np.allclose([one["sd"] for one in answer["found"]], sd, rtol=1e-6)
+    assert np.allclose(
+        [parameter["mean"] for parameter in answer["found"]], mean, atol=1e-7 * sd.min(), rtol=0
+    )
+    assert np.allclose([parameter["sd"] for parameter in answer["found"]], sd, rtol=1e-6)
 
 
 @pytest.mark.audit
@@ -178,7 +180,7 @@ def test_posteriors_are_dense_sums_to_eight_digits(tmp_path: Path, released: tup
         answers, plan.statistics, cases.items(), strict=True
     ):
         assert plan_of.name == name
-        (found,) = answer["found"]
+        (summary,) = answer["found"]
         noisy = [
             float(value) for value in (values[name][0] if name != "bernoulli" else values[name][0][::-1])
         ]
@@ -192,7 +194,7 @@ def test_posteriors_are_dense_sums_to_eight_digits(tmp_path: Path, released: tup
                 most_n=150,
                 of_none=none,
             )
-            off = max(abs(found["mean"] - mean) / sd, abs(found["sd"] / sd - 1))
+            off = max(abs(summary["mean"] - mean) / sd, abs(summary["sd"] / sd - 1))
             assert (off < AS_DENSE_SUMS) == (scale == plan_of.scale), (name, off)
 
 
@@ -206,7 +208,7 @@ def test_quantiles_are_those_of_dense_sums_where_python_merges(tmp_path: Path) -
         groups=None, privacy={"epsilon": "3", "neighboring": "add_or_remove_one"}, statistics=statistics
     )
     released = (40.0, 216.0)  # of one record, at a sixth of the bound
-    directory = publish(tmp_path, plan, {"s": np.array([[int(one) for one in released]], dtype=object)})
+    directory = publish(tmp_path, plan, {"s": np.array([[int(value) for value in released]], dtype=object)})
     options = {"prior": "Gamma(1, 10)", "nPrior": "Uniform(0, 6)", "clipping": "ignored"}
     shares = [0.025, 0.5, 0.975]
     (answer,) = ask(directory, [{"statistic": "s", "options": options, "shares": shares}])["answers"]
@@ -218,8 +220,8 @@ def test_quantiles_are_those_of_dense_sums_where_python_merges(tmp_path: Path) -
 
     def unrestricted(value: float) -> float:
         def share(total: Any, n: float) -> tuple[Any, Any]:
-            found = gammainc(1 + n, (10 + total) * value)
-            return found, found
+            tail = gammainc(1 + n, (10 + total) * value)
+            return tail, tail
 
         of_none = float(gammainc(1, 10 * value))
         return dense_moments(
@@ -237,10 +239,12 @@ def test_quantiles_are_those_of_dense_sums_where_python_merges(tmp_path: Path) -
         outside = unrestricted(1 / 60)
         return (unrestricted(value) - outside) / (1 - outside)
 
-    (found,) = answer["found"]
-    assert [below(value) for value in found["quantiles"]] == pytest.approx(shares, abs=1e-7)
+    (summary,) = answer["found"]
+    assert [below(value) for value in summary["quantiles"]] == pytest.approx(shares, abs=1e-7)
     assert [below(value) for value in merged] == pytest.approx(shares, abs=LEVELS / 5)
-    assert below(found["quantiles"][2] + 1e-3 * found["sd"]) > 0.975 + 1e-6, "the referee sees less than that"
+    assert below(summary["quantiles"][2] + 1e-3 * summary["sd"]) > 0.975 + 1e-6, (
+        "the referee sees less than that"
+    )
 
 
 @pytest.mark.audit
@@ -252,14 +256,14 @@ def test_densities_are_normalised_and_have_the_quantiles(tmp_path: Path) -> None
     (answer,) = ask(
         directory, [{"statistic": "s", "options": options, "at": grid.tolist(), "shares": [0.1, 0.5]}]
     )["answers"]
-    (found,) = answer["found"]
-    density = np.array(found["densities"])
+    (summary,) = answer["found"]
+    density = np.array(summary["densities"])
     assert np.trapezoid(density, grid) == pytest.approx(1, abs=1e-5)
-    assert np.trapezoid(density * grid, grid) == pytest.approx(found["mean"], rel=1e-5)
-    for share, quantile in zip([0.1, 0.5], found["quantiles"], strict=True):
+    assert np.trapezoid(density * grid, grid) == pytest.approx(summary["mean"], rel=1e-5)
+    for share, quantile in zip([0.1, 0.5], summary["quantiles"], strict=True):
         below = grid <= quantile
         assert np.trapezoid(density[below], grid[below]) == pytest.approx(share, abs=0.002 * density.max())
-    assert np.allclose(found["priorDensities"], grid * np.exp(-grid), rtol=1e-9)
+    assert np.allclose(summary["priorDensities"], grid * np.exp(-grid), rtol=1e-9)
 
 
 CLIPPED: dict[str, tuple[dict[str, Any], tuple[int, int], str]] = {
@@ -296,7 +300,7 @@ def test_clipped_counts_are_modelled_where_they_matter(tmp_path: Path) -> None:
         assert posterior.models_clipping.all()
         (name,) = posterior.parameters
         mean, sd = posterior.mean(name)[0], posterior.sd(name)[0]
-        modelled, ignored = (one["found"][0] for one in answers[2 * index : 2 * index + 2])
+        modelled, ignored = (answer["found"][0] for answer in answers[2 * index : 2 * index + 2])
         assert abs(modelled["mean"] - mean) < AS_CLIPPED * sd
         assert abs(modelled["sd"] - sd) < AS_CLIPPED * sd
         assert abs(ignored["mean"] - mean) > 0.1 * sd

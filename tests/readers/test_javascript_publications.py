@@ -95,11 +95,11 @@ def as_arrow_reads(data: bytes) -> dict[str, list[Any]]:
     return {name: plain(table[name].to_pylist()) for name in table.column_names}
 
 
-def drawn(found: dict[str, Any], name: str) -> dict[str, list[Any]]:
+def drawn(publication: dict[str, Any], name: str) -> dict[str, list[Any]]:
     """Return columns of draws; JavaScript writes doubles up to 1e21 in the digits of whole numbers."""
     return {
         column: [float(value) if type(value) is int else value for value in part["values"]]
-        for column, part in found["draws"][name].items()
+        for column, part in publication["draws"][name].items()
     }
 
 
@@ -125,18 +125,18 @@ def test_summaries_and_draws_are_arrows(tmp_path: Path, monkeypatch: pytest.Monk
         ({"publicationId": "0" * 32}, "manifest"),
         ({"names": ["nothing"]}, "usage"),
     ]
-    found, unchecked, *others = read_publications(
+    publication, unchecked, *others = read_publications(
         [(folder, options) for options in (*kept, *(options for options, _ in refused))]
     )
-    assert [one["code"] for one in others] == [code for _, code in refused]
-    assert (found["signature"], unchecked["signature"]) == ("checked", "not_checked")
-    assert found["publicationId"] == made.publication_id
-    assert found["sizes"] == {file.name: file.size for file in made.files}
-    assert list(found["summaries"]) == list(found["draws"]) == statistics
+    assert [each["code"] for each in others] == [code for _, code in refused]
+    assert (publication["signature"], unchecked["signature"]) == ("checked", "not_checked")
+    assert publication["publicationId"] == made.publication_id
+    assert publication["sizes"] == {file.name: file.size for file in made.files}
+    assert list(publication["summaries"]) == list(publication["draws"]) == statistics
     for name in statistics:
-        assert found["summaries"][name] == as_arrow_reads(made.read(f"{name}-summaries.parquet"))
-        assert drawn(found, name) == as_arrow_reads(made.read(f"{name}-draws.parquet"))
-        kinds = {column: part["kind"] for column, part in found["draws"][name].items()}
+        assert publication["summaries"][name] == as_arrow_reads(made.read(f"{name}-summaries.parquet"))
+        assert drawn(publication, name) == as_arrow_reads(made.read(f"{name}-draws.parquet"))
+        kinds = {column: part["kind"] for column, part in publication["draws"][name].items()}
         assert kinds["value"] == kinds["month"] == "Float64Array"
         assert kinds["place"] == "Array"
 
@@ -145,8 +145,11 @@ def test_parts_are_read_as_one_table(tmp_path: Path) -> None:
     release = publish_many_cells(tmp_path / "store", "bernoulli", 6, 5, np.random.default_rng(7))
     made, computed = in_parts(release, tmp_path / "to", 10, draws=7)
     assert len(computed) == 3
-    found = read_publication(tmp_path / "to" / "publications" / made.publication_id)
-    for what, columns in (("summaries", found["summaries"][STATISTIC]), ("draws", drawn(found, STATISTIC))):
+    publication = read_publication(tmp_path / "to" / "publications" / made.publication_id)
+    for what, columns in (
+        ("summaries", publication["summaries"][STATISTIC]),
+        ("draws", drawn(publication, STATISTIC)),
+    ):
         parts = sorted(file.name for file in made.files if f"-{what}-" in file.name)
         tables = [pq.read_table(io.BytesIO(made.read(name))) for name in parts]
         assert len(tables) == 3
@@ -174,15 +177,17 @@ def test_every_value_that_may_stand_in_a_table_is_arrows(tmp_path: Path) -> None
     empty, huge = table.slice(0, 0), pa.table({"huge": pa.array([2**63 - 1, -(2**63), 3])})
     required = pa.table({"a": [1.5, 2.5]}).cast(pa.schema([pa.field("a", pa.float64(), nullable=False)]))
     made = {"one": table, "grouped": table, "empty": empty, "huge": huge, "required": required}
-    contents = {name: written(one) for name, one in made.items()} | {"grouped": in_groups.getvalue()}
-    files = {f"{name}-draws.parquet": ("draws", contents[name], one.num_rows) for name, one in made.items()}
-    found = read_publication(make(tmp_path / "made", files))
+    contents = {name: written(content) for name, content in made.items()} | {"grouped": in_groups.getvalue()}
+    files = {
+        f"{name}-draws.parquet": ("draws", contents[name], content.num_rows) for name, content in made.items()
+    }
+    publication = read_publication(make(tmp_path / "made", files))
     for name, data in contents.items():
         expected = as_arrow_reads(data)
         if name == "huge":
             expected = {"huge": [str(value) for value in expected["huge"]]}
-        assert drawn(found, name) == expected, name
-    kinds = {column: part["kind"] for column, part in found["draws"]["one"].items()}
+        assert drawn(publication, name) == expected, name
+    kinds = {column: part["kind"] for column, part in publication["draws"]["one"].items()}
     assert kinds["whole"] == kinds["double"] == "Float64Array"
     assert kinds["missing"] == "Array"
 
@@ -200,13 +205,13 @@ def test_other_forms_of_parquet_are_refused_by_name(tmp_path: Path) -> None:
         "plain": (table, {}),
     }
     asked: list[tuple[Path, dict[str, Any]]] = []
-    for name, (one, given) in settings.items():
+    for name, (code, given) in settings.items():
         sink = io.BytesIO()
-        pq.write_table(one, sink, **{**PLAIN, **given})
+        pq.write_table(code, sink, **{**PLAIN, **given})
         asked.append((make(tmp_path / name, {"a-draws.parquet": ("draws", sink.getvalue(), 150)}), {}))
     asked.append((make(tmp_path / "none", {"a-draws.parquet": ("draws", b"no table", 150)}), {}))
     *refused, read, none = read_publications(asked)
-    assert [one.get("code") for one in (*refused, none)] == ["file"] * 8
+    assert [answer.get("code") for answer in (*refused, none)] == ["file"] * 8
     assert drawn(read, "a") == table.to_pydict()
 
 
@@ -221,10 +226,15 @@ def test_damaged_tables_end_in_one_kind_of_error(tmp_path: Path) -> None:
         damaged[place] ^= 1 << int(rng.integers(8))
         files = {"a-draws.parquet": ("draws", bytes(damaged), 3)}
         asked.append((make(tmp_path / str(number), files), {}))
-    found = read_publications(asked)
-    assert {one.get("code") for one in found} <= {None, "file"}
-    assert sum("code" in one for one in found) > len(found) / 4
-    rows = [len(part["values"]) for one in found if "draws" in one for part in one["draws"]["a"].values()]
+    answers = read_publications(asked)
+    assert {answer.get("code") for answer in answers} <= {None, "file"}
+    assert sum("code" in answer for answer in answers) > len(answers) / 4
+    rows = [
+        len(part["values"])
+        for answer in answers
+        if "draws" in answer
+        for part in answer["draws"]["a"].values()
+    ]
     assert set(rows) == {3}
 
 
@@ -306,12 +316,12 @@ def test_manifests_that_contradict_themselves_are_refused(tmp_path: Path) -> Non
     ask(whole)
     *refused, kept = read_publications(asked)
     assert drawn(kept, "a") == {"value": [1.0]}
-    codes = [one.get("code") for one in refused]
+    codes = [answer.get("code") for answer in refused]
     places = [*(path for path, _ in PLACES), *fields]
     wrong = [(i, code) for i, code in enumerate(codes[:manifests]) if code != "manifest"]
     assert not wrong, [(places[i : i + 1], code) for i, code in wrong]
     assert codes[manifests:] == ["file"] * 4
-    assert all(0 < len(one["message"]) <= 500 for one in refused)
+    assert all(0 < len(answer["message"]) <= 500 for answer in refused)
 
 
 def test_what_was_signed_as_a_release_is_no_signature_of_a_publication(tmp_path: Path) -> None:

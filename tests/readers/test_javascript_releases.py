@@ -69,9 +69,9 @@ def test_tables_are_pythons(tmp_path: Path) -> None:
     release = suffice.open_release(str(directory))
     where = {"g": "é<\U0001f600", "month": 12}
     names = [statistic.name for statistic in plan.statistics]
-    found = ask(directory, [{"statistic": name, "table": {"where": where}} for name in names])
-    assert found["signature"] == "unsigned"
-    for name, rows in zip(names, found["answers"], strict=True):
+    answers = ask(directory, [{"statistic": name, "table": {"where": where}} for name in names])
+    assert answers["signature"] == "unsigned"
+    for name, rows in zip(names, answers["answers"], strict=True):
         expected = release.table(name, where)
         assert len(rows) == len(expected) > 0
         for row, other in zip(rows, expected, strict=True):
@@ -116,9 +116,9 @@ def test_no_manifest_contradicts_its_plan(which: str) -> None:
     first, *judged = judge([encode(document), *(data for _, data in hostile)])
     assert first["code"] is None, first
     wrong = [
-        (path, found)
-        for (path, _), found in zip(hostile, judged, strict=True)
-        if found["code"] != "manifest"
+        (path, verdict)
+        for (path, _), verdict in zip(hostile, judged, strict=True)
+        if verdict["code"] != "manifest"
         and not is_unvouched(path)
         and path[-1] != "location"
         and path[0] != "input_verified"
@@ -160,7 +160,7 @@ def in_rho() -> list[dict[str, Any]]:
 def test_another_l2_sensitivity_is_refused() -> None:
     """A smaller one would let a manifest state less noise than its rho takes."""
     documents = in_rho()
-    assert [one["code"] for one in judge([encode(document) for document in documents])] == [None] * 3
+    assert [verdict["code"] for verdict in judge([encode(document) for document in documents])] == [None] * 3
     changed = []
     for document in documents:
         for position, statistic in enumerate(document["statistics"]):
@@ -168,7 +168,7 @@ def test_another_l2_sensitivity_is_refused() -> None:
                 copied = json.loads(json.dumps(document))
                 copied["statistics"][position]["l2_squared"] = str(int(statistic["l2_squared"]) + by)
                 changed.append(sealed(copied))
-    assert all("l2_squared" in (one["message"] or "") for one in judge(changed))
+    assert all("l2_squared" in (verdict["message"] or "") for verdict in judge(changed))
     for manifest in changed[:2]:
         with pytest.raises(ReleaseCorruptError, match="l2_squared"):
             parse_manifest(manifest)
@@ -184,8 +184,8 @@ def test_another_scale_of_the_noise_is_refused() -> None:
                 copied = json.loads(json.dumps(document))
                 copied["statistics"][position]["scale"] = f"{other:.400f}".rstrip("0").rstrip(".")
                 changed.append(sealed(copied))
-    found = judge(changed)
-    assert all("scale" in one["message"] for one in found)
+    verdicts = judge(changed)
+    assert all("scale" in verdict["message"] for verdict in verdicts)
     assert judge([sealed(document)])[0]["code"] is None
 
 
@@ -195,8 +195,8 @@ def test_a_contract_and_an_audit_are_hashes_or_left_out_for_both_readers(field: 
     assert field not in document
     stated = {"a" * 64: True, "A" * 64: False, "a" * 63: False, None: False, 5: False}
     changed = [sealed({**document, field: value}) for value in stated]
-    for (value, is_read), data, found in zip(stated.items(), changed, judge(changed), strict=True):
-        assert (found["code"] is None) == is_read, found
+    for (value, is_read), data, verdict in zip(stated.items(), changed, judge(changed), strict=True):
+        assert (verdict["code"] is None) == is_read, verdict
         if is_read:
             assert getattr(parse_manifest(data), field) == value
         else:
@@ -234,8 +234,8 @@ def test_damaged_data_files_are_refused_where_python_refuses_them(tmp_path: Path
                 refused.append("file")
             else:
                 refused.append(None)
-    found = ask_all([*asked, {"directory": str(directory)}])
-    assert [one.get("code") for one in found] == [*refused, None]
+    answers = ask_all([*asked, {"directory": str(directory)}])
+    assert [answer.get("code") for answer in answers] == [*refused, None]
     assert refused.count("file") > 0.8 * len(refused)
     (directory / document["files"][0]["path"]).write_bytes(b"")
     assert ask(directory, [])["code"] == "file"

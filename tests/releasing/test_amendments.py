@@ -84,8 +84,8 @@ def late_rows(workspace: Workspace) -> None:
     pq.write_table(table.set_column(day, table.schema.field(day), january), workspace.data / "late.parquet")
 
 
-def records(one: suffice.Release) -> float:
-    return float(next(row["estimate"] for row in one.table("cancelled") if row["quantity"] == "n"))
+def records(edition: suffice.Release) -> float:
+    return float(next(row["estimate"] for row in edition.table("cancelled") if row["quantity"] == "n"))
 
 
 def test_an_amendment_reads_the_window_again_and_replaces_its_release(workspace: Workspace) -> None:
@@ -121,9 +121,9 @@ def test_names_reach_the_newest_and_each_earlier_edition(workspace: Workspace) -
             opened(name)
     store = open_store(workspace.store)
     assert store.windows("flights") == ("2013-01",)
-    assert [one.edition for one in store.releases()] == ["2013-01", "2013-01.1", "2013-01.2"]
-    newer = [newer_edition(one) for one in editions]
-    assert [one and one.release_id for one in newer] == [editions[2].release_id] * 2 + [None]
+    assert [each.edition for each in store.releases()] == ["2013-01", "2013-01.1", "2013-01.2"]
+    newer = [newer_edition(each) for each in editions]
+    assert [each and each.release_id for each in newer] == [editions[2].release_id] * 2 + [None]
     release(workspace, window="2013-02")
     assert opened("flights").window == "2013-02"
 
@@ -230,18 +230,22 @@ def test_a_backfill_releases_the_amendment_that_is_due(
 
     def done(moment: str) -> list[tuple[str, str]]:
         filled = fill(as_of=at(monkeypatch, moment))
-        return [(one.edition, one.status) for one in filled.windows]
+        return [(window.edition, window.status) for window in filled.windows]
 
-    found, made = "already_published", "published"
+    publication, made = "already_published", "published"
     assert done("2013-02-04T01:00:00+00:00") == [("2013-01", made)]
-    assert done("2013-02-10T01:00:00+00:00") == [("2013-01", found)]
-    assert done("2013-02-12T01:00:00+00:00") == [("2013-01", found), ("2013-01.1", made)]
-    assert done("2013-02-13T01:00:00+00:00") == [("2013-01", found)]
+    assert done("2013-02-10T01:00:00+00:00") == [("2013-01", publication)]
+    assert done("2013-02-12T01:00:00+00:00") == [("2013-01", publication), ("2013-01.1", made)]
+    assert done("2013-02-13T01:00:00+00:00") == [("2013-01", publication)]
     # February, complete on 4 March, comes before the amendment that January was due on that day, too
-    assert done("2013-04-02T01:00:00+00:00") == [("2013-01", found), ("2013-01.2", made), ("2013-02", made)]
+    assert done("2013-04-02T01:00:00+00:00") == [
+        ("2013-01", publication),
+        ("2013-01.2", made),
+        ("2013-02", made),
+    ]
     # on 2 April both of February's amendments had fallen due (11 March, 1 April): it needs neither
     assert done("2013-06-01T01:00:00+00:00")[1:] == [
-        ("2013-02", found),
+        ("2013-02", publication),
         ("2013-03", made),
         ("2013-04", made),
     ]
@@ -255,7 +259,7 @@ def test_a_late_first_release_needs_no_amendment_that_fell_due_before(
     fill(as_of=at(monkeypatch, "2013-02-20T00:00:00+00:00"))
     assert len(fill(as_of=at(monkeypatch, "2013-02-21T00:00:00+00:00")).windows) == 1
     later = fill(as_of=at(monkeypatch, "2013-03-05T00:00:00+00:00"))
-    assert [one.edition for one in later.windows] == ["2013-01", "2013-01.2"]
+    assert [window.edition for window in later.windows] == ["2013-01", "2013-01.2"]
 
 
 def test_a_grant_per_window_that_is_spent_holds_up_no_other_window(
@@ -265,7 +269,7 @@ def test_a_grant_per_window_that_is_spent_holds_up_no_other_window(
     fill = partial(suffice.backfill, monthly(workspace), "2013-01", **where(workspace))
     fill(as_of=at(monkeypatch, "2013-02-05T00:00:00+00:00"))
     filled = fill(as_of=at(monkeypatch, "2013-03-05T00:00:00+00:00"))
-    assert [(one.edition, one.status) for one in filled.windows] == [
+    assert [(window.edition, window.status) for window in filled.windows] == [
         ("2013-01", "already_published"),
         ("2013-01.2", "left"),
         ("2013-02", "published"),
@@ -284,22 +288,24 @@ def test_a_report_names_amendments_that_are_due_and_overdue(
     release(workspace)
     assert report(as_of="2013-02-10T23:00Z").amendments == ()
     for moment, state in (("2013-02-11T00:00Z", "due"), ("2013-02-14T00:00Z", "overdue")):
-        found = report(as_of=moment)
-        (due,) = found.amendments
+        stand = report(as_of=moment)
+        (due,) = stand.amendments
         assert (due.window, due.amendment, due.state, due.charge) == ("2013-01", 1, state, None)
         assert f"{due.due:%Y-%m-%d %H}" == "2013-02-11 00"
-        assert found.ok == (due.state is AmendmentState.DUE)
-        assert (found.covered, found.further) == (1, 8)
-        assert document(found)["amendments"][0]["state"] == state
+        assert stand.ok == (due.state is AmendmentState.DUE)
+        assert (stand.covered, stand.further) == (1, 8)
+        assert document(stand)["amendments"][0]["state"] == state
     at(monkeypatch, "2013-02-14T01:00:00+00:00")
     amended = release(workspace, 1)
     after = report(as_of="2013-02-15T00:00Z")
     assert (after.ok, after.amendments) == (True, ())
-    assert [(one.window, one.state, one.amendment) for one in after.windows] == [("2013-01", "published", 1)]
+    assert [(window.window, window.state, window.amendment) for window in after.windows] == [
+        ("2013-01", "published", 1)
+    ]
     (
         workspace.directory / "releases" / "flights" / "2013-01.1" / amended.release_id / "manifest.json"
     ).unlink()
-    assert [one.state for one in report(as_of="2013-02-15T00:00Z").windows] == ["not_in_store"]
+    assert [window.state for window in report(as_of="2013-02-15T00:00Z").windows] == ["not_in_store"]
 
 
 @pytest.mark.slow
@@ -309,13 +315,13 @@ def test_editions_of_a_window_are_never_pooled(workspace: Workspace, related: st
     first, second, third = (release(workspace, number) for number in (0, 1, 2))
     other = release(workspace, window="2013-02")
     pooled: Any = partial(suffice.pool, "cancelled", vouched=vouched)
-    for one, two in ((first, second), (third, first), (second, third)):
+    for left, right in ((first, second), (third, first), (second, third)):
         with pytest.raises(UsageError, match="are editions of one release") as caught:
-            pooled(**{related: [one, two]})
-        assert all(text in str(caught.value) for text in (one.release_id, one.label, two.label))
+            pooled(**{related: [left, right]})
+        assert all(text in str(caught.value) for text in (left.release_id, left.label, right.label))
         with pytest.raises(UsageError, match="are editions of one release"):
-            suffice.compare(one, two, "cancelled", vouched=vouched)
-        assert relation_of(one, two, "cancelled")[0] is Relation.OVERLAPPING
+            suffice.compare(left, right, "cancelled", vouched=vouched)
+        assert relation_of(left, right, "cancelled")[0] is Relation.OVERLAPPING
     assert relation_of(third, other, "cancelled")[0] is Relation.DISJOINT
     suffice.pool("cancelled", disjoint=[third, other])
 
@@ -351,7 +357,7 @@ def test_an_amendment_has_the_same_shape_whether_rows_came_late_or_not(tmp_path:
     assert manifests[0] == manifests[1]
     assert sizes[0].keys() == {"manifest.json", "cancelled.parquet", *DESCRIPTIONS}
     assert sizes[0] == sizes[1]
-    kinds = [[kind for kind, _ in one] for one in entries]
+    kinds = [[kind for kind, _ in of_account] for of_account in entries]
     assert kinds[0] == kinds[1]
     assert kinds[0].count("drawing") == 2
 

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 import suffice
 from suffice.cataloguing.releases import release_facts
 from suffice.cli.app import whole
-from suffice.pages.release_page import limits
+from suffice.pages.release_words import limits
 from suffice.pages.statistic_view import statistic_view
 from suffice.pipeline.spec.plan import compile_plan, plan_document
 from suffice.releasing.rehearsal import rehearse

@@ -210,7 +210,7 @@ def test_a_backfill_goes_on_after_a_window_that_is_stopped(tmp_path: Path) -> No
     done = backfilling.carry_out_backfill(
         spec, "2012-12", "2013-01", store=workspace.store, ledger=workspace.ledger
     )
-    assert [(one.window, one.status) for one in done.windows] == [
+    assert [(window.window, window.status) for window in done.windows] == [
         ("2012-12", "stopped"),
         ("2013-01", "published"),
     ]
@@ -220,7 +220,7 @@ def test_a_backfill_goes_on_after_a_window_that_is_stopped(tmp_path: Path) -> No
     report = suffice.status(
         spec, "2012-12", store=workspace.store, ledger=workspace.ledger, as_of="2013-03-01T00:00Z"
     )
-    assert [one.state for one in report.windows] == [
+    assert [window.state for window in report.windows] == [
         WindowState.STOPPED,
         WindowState.PUBLISHED,
         WindowState.OVERDUE,

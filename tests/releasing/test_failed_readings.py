@@ -50,7 +50,7 @@ def test_the_attempt_after_those_that_are_allowed_is_spent(
         account = ledger.account("passengers")
         assert account.spent == 1
         assert account.reserved == 0
-        assert [one.count for one in ledger.failed_readings("passengers")] == [2]
+        assert [reading.count for reading in ledger.failed_readings("passengers")] == [2]
         assert ledger.verify() == ()
     with pytest.raises(ChargeSpentError):
         run()
@@ -97,7 +97,7 @@ def test_stalls_count_with_other_failures_and_the_eleventh_attempt_is_spent(
         account = ledger.account("passengers")
         assert account.spent == 1
         assert account.reserved == 0
-        assert [one.count for one in ledger.failed_readings("passengers")] == [10]
+        assert [reading.count for reading in ledger.failed_readings("passengers")] == [10]
         assert ledger.verify() == ()
     with pytest.raises(ChargeSpentError):
         run()

@@ -94,12 +94,12 @@ def test_the_reader_in_javascript_has_the_same_tables(released: suffice.Release)
     where = {"cancelled": {"origin": "JFK"}, "arr_delay": {"origin": "SWF"}, "flights": {}}
     asked: list[dict[str, Any]] = [{"statistic": name, "table": {"where": of}} for name, of in where.items()]
     answers = ask(directory, asked)["answers"]
-    for (name, of), found in zip(where.items(), answers, strict=True):
+    for (name, of), answer in zip(where.items(), answers, strict=True):
         expected = released.table(name, of)
-        assert [row["cell"] for row in found] == [
+        assert [row["cell"] for row in answer] == [
             {column: row[column] for column in released.plan_of(name).groups} for row in expected
         ]
-        assert [row["estimate"] for row in found] == pytest.approx([row["estimate"] for row in expected])
+        assert [row["estimate"] for row in answer] == pytest.approx([row["estimate"] for row in expected])
 
 
 def test_pages_and_descriptions_name_each_statistics_cells(released: suffice.Release, tmp_path: Path) -> None:

@@ -130,13 +130,13 @@ def test_input_that_is_not_the_owners_is_refused_before_the_charge(tmp_path: Pat
 
 def test_the_list_enters_no_plan_manifest_or_message(tmp_path: Path) -> None:
     """All that a release says of checksums is whether they were demanded."""
-    one, other = make_workspace(tmp_path / "one"), make_workspace(tmp_path / "other")
-    demand(other, listed(other))
-    releases = [workspace.run().release for workspace in (one, other)]
+    first, second = make_workspace(tmp_path / "one"), make_workspace(tmp_path / "other")
+    demand(second, listed(second))
+    releases = [workspace.run().release for workspace in (first, second)]
     plans = [release.manifest["plan_hash"] for release in releases]
     assert plans[0] == plans[1]
     demanded = json.dumps(releases[1].manifest)
-    for line in (other.directory / "SHA256SUMS").read_text().splitlines():
+    for line in (second.directory / "SHA256SUMS").read_text().splitlines():
         digest, name = line.split()
         assert digest not in demanded
         assert name not in demanded

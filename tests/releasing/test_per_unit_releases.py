@@ -135,9 +135,9 @@ def test_units_are_amended_as_rows_come_late(place: Workspace) -> None:
     assert done.named("published") == ("2013-01.1",)
     for edition, table in (("2013-01.0", early), ("2013-01.1", pa.concat_tables([early, late]))):
         release = suffice.open_release(f"flights@{edition}", store=place.store)
-        found = released(release)
+        estimates = released(release)
         for key, value in expected(table).items():
-            assert found[key] == pytest.approx(value, abs=4.5), (edition, key)
+            assert estimates[key] == pytest.approx(value, abs=4.5), (edition, key)
     assert expected(early) != expected(pa.concat_tables([early, late])), "a control"
     assert place.account().spent == 2 * int(EPSILON)
 

@@ -62,8 +62,8 @@ def entries(ledger: str) -> list[str]:
 def left_over(workspace: Workspace) -> list[str]:
     """Return the files in the store and in the spool, but for the spool's own name."""
     places = [Path(workspace.store), Path(f"{workspace.ledger.removeprefix('sqlite:///')}.spool")]
-    found = [path for place in places for path in place.rglob("*") if path.is_file()]
-    return [str(path) for path in found if path.name != "spool.json"]
+    paths = [path for place in places for path in place.rglob("*") if path.is_file()]
+    return [str(path) for path in paths if path.name != "spool.json"]
 
 
 def test_every_stage_works_and_nothing_stays(
@@ -168,8 +168,8 @@ def test_it_fails_as_the_release_would(
     changes = breaking(workspace)
     before, files = entries(workspace.ledger), set(left_over(workspace))
     done = rehearse(workspace, **changes)
-    assert [one.name for one in done.stages] == STAGES[: STAGES.index(stage) + 1]
-    assert [one.name for one in done.stages if not one.tried] == [stage]
+    assert [each.name for each in done.stages] == STAGES[: STAGES.index(stage) + 1]
+    assert [each.name for each in done.stages if not each.tried] == [stage]
     assert entries(workspace.ledger) == before
     assert set(left_over(workspace)) == files
     with pytest.raises(SufficeError) as raised:

@@ -100,9 +100,9 @@ def test_raw_text_becomes_monthly_releases_with_nothing_preprocessed(place: Path
         {row["quantity"]: row["estimate"] for row in release.table("damage")}
         for release in (november, december)
     ]
-    for found, (n, total) in zip(estimates, ((3, 6), (2, 9)), strict=True):
-        assert found["n"] == pytest.approx(n, abs=0.2)
-        assert found["total"] == pytest.approx(total, abs=1)
+    for estimate, (n, total) in zip(estimates, ((3, 6), (2, 9)), strict=True):
+        assert estimate["n"] == pytest.approx(n, abs=0.2)
+        assert estimate["total"] == pytest.approx(total, abs=1)
     assert place.exists()
 
 
@@ -362,8 +362,8 @@ def test_names_of_files_and_folders_serve_beside_a_rule(place: Path) -> None:
     granted(sources=["by_month"])
     for label, n in (("1993-11", 2), ("1993-12", 2)):
         released = suffice.release(spec, window=label)
-        found = next(row["estimate"] for row in released.table("damage") if row["quantity"] == "n")
-        assert found == pytest.approx(n, abs=0.2)
+        damaged = next(row["estimate"] for row in released.table("damage") if row["quantity"] == "n")
+        assert damaged == pytest.approx(n, abs=0.2)
     day = {"column": "dt", "parse": "date", "format": "%Y%m%d"}
     stated = place / "in_folders" / "dt=19931114"
     stated.mkdir(parents=True)
@@ -372,8 +372,8 @@ def test_names_of_files_and_folders_serve_beside_a_rule(place: Path) -> None:
     suffice.grant("folders", 5000, reason="x", unit=UNIT, sources=["in_folders"], unwitnessed=True)
     spec = spec_of(day, dataset="folders", name="folders", source=source)
     released = suffice.release(spec, window="1993-11")
-    found = next(row["estimate"] for row in released.table("damage") if row["quantity"] == "n")
-    assert found == pytest.approx(2, abs=0.2)
+    damaged = next(row["estimate"] for row in released.table("damage") if row["quantity"] == "n")
+    assert damaged == pytest.approx(2, abs=0.2)
 
 
 @pytest.mark.usefixtures("place")

@@ -49,10 +49,10 @@ def rows(n_rows: int = 40) -> pa.Table:
 
 @pytest.fixture
 def maker(made_as: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> SourceMaker:
-    found = VARIANTS.get(made_as) or maker_of(made_as)
-    for name, value in {**found.environment, **found.prepare(request)}.items():
+    made = VARIANTS.get(made_as) or maker_of(made_as)
+    for name, value in {**made.environment, **made.prepare(request)}.items():
         monkeypatch.setenv(name, value)
-    return found
+    return made
 
 
 @pytest.fixture(scope="module")

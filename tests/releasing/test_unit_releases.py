@@ -132,9 +132,9 @@ def test_totals_are_those_of_units(made: tuple[Release, dict[str, Any]]) -> None
         ("delay", "total_of_squares", None): of_units["mean"] ** 2,
     }
     for (name, quantity, category), values in expected.items():
-        found = estimates(release, name, quantity, category)
+        computed = estimates(release, name, quantity, category)
         scale = 64.0 if quantity == "total_of_squares" else 8.0
-        assert found == pytest.approx(by_cell(of_units, values), abs=scale / 2), (name, quantity, category)
+        assert computed == pytest.approx(by_cell(of_units, values), abs=scale / 2), (name, quantity, category)
 
 
 def test_the_share_left_out_is_of_the_release(made: tuple[Release, dict[str, Any]]) -> None:
@@ -159,8 +159,8 @@ def test_the_share_left_out_is_of_the_release(made: tuple[Release, dict[str, Any
 @pytest.mark.slow
 def test_noises_of_all_cells_are_simulated(made: tuple[Release, dict[str, Any]]) -> None:
     release, _ = made
-    found = suffice.calibrate(release, "rows", simulations=20, rng=5)
-    assert found.simulations == 20
+    calibration = suffice.calibrate(release, "rows", simulations=20, rng=5)
+    assert calibration.simulations == 20
     with pytest.raises(UsageError, match="leave where out"):
         suffice.calibrate(release, "rows", where={"cell": "1"}, simulations=20)
 

@@ -73,7 +73,7 @@ def test_the_latest_complete_window_follows_from_the_scheduled_time(tmp_path: Pa
         releasing.carry_out(spec, **where(workspace), window="latest-complete", as_of=SCHEDULED)
         for _ in range(2)
     ]
-    assert [(one.release.window, one.status) for one in outcomes] == [
+    assert [(outcome.release.window, outcome.status) for outcome in outcomes] == [
         ("2013-03", "published"),
         ("2013-03", "already_published"),
     ]
@@ -110,7 +110,7 @@ def test_a_backfill_releases_each_window_once_and_skips_what_is_published(
     releasing.carry_out(spec, **where(workspace), window="2013-02")
     said: list[str] = []
     done = suffice.backfill(spec, "2013-01", as_of=SCHEDULED, notice=said.append, **where(workspace))
-    assert [(one.window, one.status) for one in done.windows] == [
+    assert [(window.window, window.status) for window in done.windows] == [
         ("2013-01", "published"),
         ("2013-02", "already_published"),
         ("2013-03", "published"),
@@ -120,7 +120,7 @@ def test_a_backfill_releases_each_window_once_and_skips_what_is_published(
     assert workspace.account().spent == 3
     unopened(monkeypatch)
     again = suffice.backfill(spec, "2013-01", "2013-03", **where(workspace))
-    assert {one.status for one in again.windows} == {"already_published"}
+    assert {window.status for window in again.windows} == {"already_published"}
     changed = workspace.spec(statistics=STATISTICS, window=MONTHLY)
     with pytest.raises(SpecChangedError):
         suffice.backfill(changed, "2013-01", "2013-03", **where(workspace))
@@ -135,7 +135,7 @@ def test_a_backfill_stops_at_the_budget_and_says_what_it_takes_to_go_on(
     spec = monthly(workspace)
     done = suffice.backfill(spec, "2013-01", "2013-04", **where(workspace))
     reached = 0 if per_window else 2
-    assert [one.status for one in done.windows] == ["published"] * reached + ["left"] * (4 - reached)
+    assert [window.status for window in done.windows] == ["published"] * reached + ["left"] * (4 - reached)
     assert "asks for 1" in str(done.refusal)
     assert done.needed == (1 if per_window else 4)
     assert document(done)["needed_grant"] == ("1" if per_window else "4")
@@ -143,7 +143,7 @@ def test_a_backfill_stops_at_the_budget_and_says_what_it_takes_to_go_on(
         ledger.grant("passengers", epsilon=done.needed, reason="as told")
     again = suffice.backfill(spec, "2013-01", "2013-04", **where(workspace))
     assert again.refusal is None
-    assert [one.status for one in again.windows].count("published") == 4 - reached
+    assert [window.status for window in again.windows].count("published") == 4 - reached
 
 
 @pytest.mark.parametrize("drawn", [False, True])
@@ -169,7 +169,7 @@ def test_an_interrupted_backfill_says_the_state_and_goes_on(
     assert caught.value.__context__ is None
     monkeypatch.setattr(backfilling, "carry_out", carry_out)
     again = suffice.backfill(spec, "2013-01", "2013-03", **where(workspace))
-    assert [one.status for one in again.windows].count("published") == (1 if drawn else 2)
+    assert [window.status for window in again.windows].count("published") == (1 if drawn else 2)
     assert workspace.account().spent == 3
 
 
@@ -186,7 +186,7 @@ def test_a_window_that_is_spent_holds_up_no_other(tmp_path: Path, monkeypatch: p
         with pytest.raises(StageFailedError):
             suffice.backfill(spec, "2013-01", "2013-02", **where(workspace))
     done = backfilling.carry_out_backfill(spec, "2013-01", "2013-03", **where(workspace))
-    assert [one.status for one in done.windows] == ["failed", "published", "published"]
+    assert [window.status for window in done.windows] == ["failed", "published", "published"]
     assert isinstance(done.failure, ChargeSpentError)
     assert workspace.account().spent == 3
     with pytest.raises(ChargeSpentError, match="2013-01"):
@@ -230,7 +230,7 @@ def test_a_backfill_whose_window_fails_says_what_was_done_before(
     monkeypatch.setattr(place[0], place[1], fail_the_second)
     done = backfilling.carry_out_backfill(spec, "2013-01", "2013-03", **where(workspace))
     others = "left" if drawn else "published"
-    assert [one.status for one in done.windows] == ["published", "failed", others]
+    assert [window.status for window in done.windows] == ["published", "failed", others]
     assert isinstance(done.failure, StageFailedError)
     assert (done.refusal, done.needed) == (None, None)
     assert document(done)["error"] == {
@@ -246,7 +246,7 @@ def test_a_backfill_whose_window_fails_says_what_was_done_before(
     assert caught.value.__context__ is None
     again = suffice.backfill(spec, "2013-01", "2013-03", **where(workspace))
     assert again.failure is None
-    assert [one.status for one in again.windows].count("published") == (2 if drawn else 1)
+    assert [window.status for window in again.windows].count("published") == (2 if drawn else 1)
     assert workspace.account().spent == 3
 
 
@@ -255,13 +255,13 @@ def test_a_report_of_gaps_never_opens_the_source(tmp_path: Path, monkeypatch: py
     spec = monthly(workspace, lag="3 days")
     fresh = suffice.status(spec, **where(workspace), as_of=SCHEDULED)
     assert fresh.first_from == "calendar"
-    assert [(one.window, one.state) for one in fresh.windows] == [("2013-03", "overdue")]
+    assert [(each.window, each.state) for each in fresh.windows] == [("2013-03", "overdue")]
     for window in ("2013-01", "2013-03"):
         releasing.carry_out(spec, **where(workspace), window=window)
     unopened(monkeypatch)
     report = suffice.status(spec, **where(workspace), as_of="2013-05-02T00:00Z")
     assert report.first_from == "ledger"
-    assert [(one.window, one.state, one.charge) for one in report.windows] == [
+    assert [(each.window, each.state, each.charge) for each in report.windows] == [
         ("2013-01", WindowState.PUBLISHED, "published"),
         ("2013-02", WindowState.OVERDUE, None),
         ("2013-03", WindowState.PUBLISHED, "published"),
@@ -290,7 +290,7 @@ def test_a_release_that_is_gone_from_the_store_is_reported(tmp_path: Path) -> No
     assert suffice.status(spec, **where(workspace), as_of=SCHEDULED).ok
     (workspace.directory / "releases" / "flights" / "2013-03" / release.release_id / "manifest.json").unlink()
     report = suffice.status(spec, **where(workspace), as_of=SCHEDULED)
-    assert [one.state for one in report.windows] == ["not_in_store"]
+    assert [window.state for window in report.windows] == ["not_in_store"]
     assert not report.ok
 
 
@@ -301,7 +301,7 @@ def test_a_window_whose_release_was_withdrawn_is_reported_and_raises_no_alarm(tm
         release = releasing.carry_out(spec, **where(workspace), window=window).release
     withdraw(release.uri, reason="wrong unit", created=dt.datetime(2026, 2, 1, tzinfo=dt.UTC))
     report = suffice.status(spec, **where(workspace), as_of=SCHEDULED)
-    assert [one.state for one in report.windows] == [WindowState.PUBLISHED, WindowState.WITHDRAWN]
+    assert [each.state for each in report.windows] == [WindowState.PUBLISHED, WindowState.WITHDRAWN]
     assert report.ok
 
 
@@ -313,12 +313,12 @@ def test_a_grant_per_window_covers_every_further_one(tmp_path: Path) -> None:
     assert (report.covered, report.remaining.amount) == (2, Fraction(1))
     assert report.further is None
     path = workspace.write_spec(statistics=STATISTICS, groups=None, window={**MONTHLY, "first": "2013-01"})
-    (found,) = standing([path], **where(workspace), as_of=SCHEDULED).series
-    assert (found.due, found.covered) == (2, None)
+    (series,) = standing([path], **where(workspace), as_of=SCHEDULED).series
+    assert (series.due, series.covered) == (2, None)
     shared = {"name": "others", "statistics": STATISTICS, "groups": None}
     path = workspace.write_spec(**shared, window={**MONTHLY, "first": "2013-01"})
-    (found,) = standing([path], **where(workspace), as_of=SCHEDULED).series
-    assert (found.due, found.covered) == (3, 2), "2013-02 is spent by the other series: a monitor is told"
+    (series,) = standing([path], **where(workspace), as_of=SCHEDULED).series
+    assert (series.due, series.covered) == (3, 2), "2013-02 is spent by the other series: a monitor is told"
     with pytest.raises(AccountMissingError):
         suffice.status(workspace.spec(dataset="others", window=MONTHLY), **where(workspace), as_of=SCHEDULED)
 
@@ -400,4 +400,4 @@ def test_a_name_that_was_released_before_it_had_windows_is_reported_on(tmp_path:
     workspace.run()
     report = suffice.status(monthly(workspace), **where(workspace), as_of=SCHEDULED)
     assert report.first_from == "calendar"
-    assert [(one.window, one.state) for one in report.windows] == [("2013-03", "overdue")]
+    assert [(window.window, window.state) for window in report.windows] == [("2013-03", "overdue")]

@@ -74,15 +74,15 @@ def simulated(
 ) -> Draws:
     """Simulate one column in floating point, with whatever is wrong."""
 
-    def one() -> Draws:
+    def release_once() -> Draws:
         t = rng.gamma(shape, size=SIMULATED) * scale / float(RATE)
         x = uniform_rows(SIMULATED, 2, rng, sphere=sphere)
         exact = np.stack([t, t * (x**2).sum(axis=1)], axis=1)
         rounded: Draws = np.rint(exact).astype(np.int64)
         return rounded
 
-    p = one()
-    return p if kind == "P" else p - p if kind == "Q = P" else p - one()
+    p = release_once()
+    return p if kind == "P" else p - p if kind == "Q = P" else p - release_once()
 
 
 @pytest.mark.slow

@@ -75,10 +75,10 @@ def covered(draws: list[StateDraws], truths: Floats, rng: np.random.Generator) -
     """How many intervals of each quantity cover their truth; ties are broken at random."""
     ranks: list[Floats] = []
     for each in draws:
-        found = quantities(each.states, each.transitions, *each.emissions)
-        own = truths[len(ranks) : len(ranks) + len(found)][:, None]
-        ties = np.sum(found == own, axis=1)
-        ranks.extend(np.sum(found < own, axis=1) + rng.integers(0, ties + 1))
+        drawn = quantities(each.states, each.transitions, *each.emissions)
+        true_values = truths[len(ranks) : len(ranks) + len(drawn)][:, None]
+        ties = np.sum(drawn == true_values, axis=1)
+        ranks.extend(np.sum(drawn < true_values, axis=1) + rng.integers(0, ties + 1))
     return {
         level: np.sum((np.array(ranks) >= low) & (np.array(ranks) < high), axis=0)
         for level, (low, high) in LEVELS.items()
@@ -100,11 +100,11 @@ def test_noise_aware_draws_are_calibrated(trials: int, sweeps: int) -> None:
         )
         for start in range(0, trials, BATCH)
     ]
-    found = covered(draws, truths, rng)
+    coverage = covered(draws, truths, rng)
     for level in LEVELS:
         fewest, most = allowed(level, trials)
-        assert np.min(found[level]) >= fewest, found
-        assert np.max(found[level]) <= most, found
+        assert np.min(coverage[level]) >= fewest, coverage
+        assert np.max(coverage[level]) <= most, coverage
 
 
 @pytest.mark.slow
@@ -129,6 +129,6 @@ def test_plug_in_draws_are_not() -> None:
         )
         for table in tables
     ]
-    found = covered(draws, truths, rng)
+    coverage = covered(draws, truths, rng)
     for level in (0.8, 0.95):
-        assert np.min(found[level][:3]) < allowed(level, trials)[0], found
+        assert np.min(coverage[level][:3]) < allowed(level, trials)[0], coverage

@@ -25,20 +25,20 @@ def too_few(covered: float, cells: int, least: float) -> bool:
 def test_a_plug_in_posterior_of_few_noisy_records_fails_the_check() -> None:
     """Its 95 % intervals hold 50 % of shares from 30 records at epsilon .1: 300 pass with chance 1e-40."""
     setting = Setting(family="bernoulli", world=MODEL, n=30, epsilon="0.1")
-    (found,) = measure(setting, 300, np.random.default_rng())
-    assert too_few(found.plug_in[-1], found.cells, LEAST)
+    (measured,) = measure(setting, 300, np.random.default_rng())
+    assert too_few(measured.plug_in[-1], measured.cells, LEAST)
     plain = Setting(family="normal_known_variance", world=MODEL, n=300, epsilon="1")
-    (found,) = measure(plain, 300, np.random.default_rng())
-    assert not too_few(found.noise_aware[-1], found.cells, LEAST)
+    (measured,) = measure(plain, 300, np.random.default_rng())
+    assert not too_few(measured.noise_aware[-1], measured.cells, LEAST)
 
 
 @pytest.mark.slow
 def test_real_columns_are_at_hand() -> None:
     """The median arrival delay of an origin's flights is near 0: the truth is of the population."""
     setting = Setting(family="bernoulli", world=FLIGHTS, n=30, epsilon="1")
-    (found,) = measure(setting, 50, np.random.default_rng(7))
-    assert (found.cells, found.entries, len(found.noise_aware)) == (50, 1, len(MASSES))
-    assert found.widths[0] > found.widths[1] > 0.0
+    (measured,) = measure(setting, 50, np.random.default_rng(7))
+    assert (measured.cells, measured.entries, len(measured.noise_aware)) == (50, 1, len(MASSES))
+    assert measured.widths[0] > measured.widths[1] > 0.0
 
 
 @pytest.mark.audit

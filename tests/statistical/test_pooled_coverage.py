@@ -113,8 +113,8 @@ def simulate_generative_model(
         if exact is None or kind == "disjoint":
             exact = generative_model.sums(truth, generative_model.sizes(cells, rng), rng).clipped
         noise = discrete_laplace(plan.scale, (cells, len(plan.components)), rng)
-        own = dataclasses.replace(generative_model, plan=plan).noisy(exact, noise)
-        parts.append(dataclasses.replace(own, groups={"cell": list(range(cells))}))
+        statistic = dataclasses.replace(generative_model, plan=plan).noisy(exact, noise)
+        parts.append(dataclasses.replace(statistic, groups={"cell": list(range(cells))}))
     terms: dict[str, Any] = {"prior": generative_model.prior, "n_prior": generative_model.believed_n_prior}
     posterior = (
         pooled(parts, **terms, rng=rng)
@@ -182,8 +182,8 @@ def of_normal_rows(cells: int, rng: np.random.Generator) -> tuple[list[NoisyStat
         moments = np.stack([np.sum(z, axis=1) / 2.0, np.sum(z**2, axis=1)], axis=1)
         exact = np.rint(steps**2 * moments).astype(np.int64)
         values = exact + discrete_laplace(plan.scale, exact.shape, rng)
-        own = noisy_statistic(plan, values, public_n=n)
-        released.append(dataclasses.replace(own, groups={"cell": list(range(cells))}))
+        statistic = noisy_statistic(plan, values, public_n=n)
+        released.append(dataclasses.replace(statistic, groups={"cell": list(range(cells))}))
     return released, {"mean": mean, "variance": sd**2}
 
 

@@ -138,8 +138,8 @@ AUDIT_FALSE_ALARM = 1e-4 / (2 * len(AUDITED) * len(LEVELS))
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize(("public_n", "n", "epsilon"), AUDITED)
 def test_normal_posteriors_cover_nominally_in_long_simulations(public_n: bool, n: int, epsilon: str) -> None:
-    found = ranks_of("normal", public_n, n, epsilon, "noise-aware", AUDIT_CELLS, np.random.default_rng())
-    for ranks in found:
+    measured = ranks_of("normal", public_n, n, epsilon, "noise-aware", AUDIT_CELLS, np.random.default_rng())
+    for ranks in measured:
         shares = {mass: count / len(ranks) for mass, count in covered(ranks).items()}
         assert all(is_nominal(ranks, mass, AUDIT_FALSE_ALARM) for mass in LEVELS), shares
         expected = AUDIT_CELLS / 20.0

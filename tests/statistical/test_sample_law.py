@@ -44,10 +44,10 @@ def merged(weights: Floats, law: Floats, size: int) -> Floats:
     return np.array(bins)
 
 
-def p_value(found: Cells, law: Floats) -> float:
+def p_value(cells: Cells, law: Floats) -> float:
     """Return the chance of draws that are as far from a law as these."""
-    size = found.size
-    counts = np.bincount(found.ravel(), minlength=len(law)).astype(np.float64)
+    size = cells.size
+    counts = np.bincount(cells.ravel(), minlength=len(law)).astype(np.float64)
     observed, expected = merged(counts, law, size), merged(law, law, size) * size
     return float(stats.chi2.sf(((observed - expected) ** 2 / expected).sum(), len(expected) - 1))
 
@@ -125,8 +125,8 @@ def test_a_sample_is_of_the_tempered_posterior(grid: str, mutants: list[str]) ->
     entry = {"grid": grid, "draws": "1", "prior": "Beta(2, 1)"}
     _, law, wrong = laws(entry)
     size = max(draws_needed(law, wrong[mutant]) for mutant in mutants)
-    found, _ = released(size, **entry)
-    assert p_value(found, law) > FALSE_ALARM
+    cells, _ = released(size, **entry)
+    assert p_value(cells, law) > FALSE_ALARM
     for mutant in mutants:
         assert p_value(draw_like(entry, size, mutant=mutant), law) <= FALSE_ALARM, mutant
 
@@ -147,14 +147,14 @@ def test_a_hundred_thousand_draws_on_1025_points(neighboring: str) -> None:
     size = 100_000
     sample, law, wrong = laws(entry)
     assert draws_needed(law, wrong["half"]) <= size
-    found, _ = released(size, **entry)
-    assert p_value(found, law) > FALSE_ALARM
+    cells, _ = released(size, **entry)
+    assert p_value(cells, law) > FALSE_ALARM
     assert p_value(draw_like(entry, size // 10, mutant="half"), law) <= FALSE_ALARM
     points = sample.values()
     mean = float((law * points).sum())
     sd = float(np.sqrt((law * (points - mean) ** 2).sum()))
     assert mean == pytest.approx(MEANS[neighboring][0], abs=1e-6)
     assert sd == pytest.approx(MEANS[neighboring][1], abs=1e-4)
-    values = points[found]
+    values = points[cells]
     assert abs(values.mean() - mean) <= 5 * sd / np.sqrt(size)
     assert abs(values.std() - sd) <= 5 * sd / np.sqrt(size)

@@ -74,13 +74,13 @@ def simulate(
 def outliers(ranks: Ranks, false_alarm: float) -> list[tuple[float, int, float]]:
     """Mass, probability and share covered, of every coverage that is not nominal."""
     cells = len(ranks)
-    found = []
+    outlying = []
     for mass, out in LEVELS.items():
         covered = np.sum((ranks >= out) & (ranks <= DRAWS - out), axis=0)
         low, high = binom.ppf(false_alarm / 2, cells, mass), binom.isf(false_alarm / 2, cells, mass)
         wrong = np.flatnonzero((covered < low) | (covered > high))
-        found += [(mass, int(entry), float(covered[entry] / cells)) for entry in wrong]
-    return found
+        outlying += [(mass, int(entry), float(covered[entry] / cells)) for entry in wrong]
+    return outlying
 
 
 @pytest.mark.slow

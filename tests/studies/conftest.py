@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture(scope="session")
-def found(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Result]:
+def study_result(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Result]:
     """Run a study once, with a seed that nobody chose."""
     out = tmp_path_factory.mktemp("studies")
     kept: dict[str, Result] = {}

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from studies.result import Result
 
 
+@pytest.mark.slow
 def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([]) == 0
     listed = capsys.readouterr().out

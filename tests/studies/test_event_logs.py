@@ -68,22 +68,22 @@ def test_what_is_written_has_the_counts_of_the_log(tmp_path: Path) -> None:
     rows = pq.read_table(tmp_path / "log.parquet").to_pydict()
     assert len(rows["region"]) == log.n_rows
     for name, names, counts in zip(log.features, log.categories, log.counts, strict=False):
-        found = np.zeros_like(counts)
+        counted = np.zeros_like(counts)
         for region, time, value in zip(rows["region"], rows["time"], rows[name], strict=True):
-            found[log.regions.index(region), log.times.index(time), names.index(value)] += 1
-        assert np.array_equal(found, counts)
+            counted[log.regions.index(region), log.times.index(time), names.index(value)] += 1
+        assert np.array_equal(counted, counts)
 
 
 def test_event_logs_are_released_once(tmp_path: Path) -> None:
     """The noisy counts come from a release with a charge of its own; the same run finds it again."""
     log = generated_log("few", np.random.default_rng(secrets.randbits(32)), shape=(3, 4), n_categories=(3, 2))
     crashes = dataclasses.replace(log, source="fatal crashes")
-    names = [release_name(own, Size.SMALLEST, 1) for own in (log, crashes)]
+    names = [release_name(each, Size.SMALLEST, 1) for each in (log, crashes)]
     assert names == ["generated-few-smallest-1", "fatal-crashes-few-smallest-1"]
     first = released_table(log, "few", 5, tmp_path)
     again = released_table(log, "few", 5, tmp_path)
-    for one, two in zip(first.counts, again.counts, strict=True):
-        assert np.array_equal(one, two)
+    for table, repeated in zip(first.counts, again.counts, strict=True):
+        assert np.array_equal(table, repeated)
     assert first.scales == pytest.approx((2 / 5, 2 / 5))
     with open_ledger(f"sqlite:///{tmp_path / 'ledger.db'}") as ledger:
         account = ledger.account("few")
@@ -138,10 +138,10 @@ def test_noise_of_a_replaced_row_is_twice_as_wide() -> None:
     """Standard deviations of 20,000 counts: the error of each is .9 %, 8 of them have a chance of 1e-15."""
     counts, observed = (np.zeros((1, 1, 20_000), dtype=np.int64),) * 2, np.ones((1, 1), dtype=bool)
     rng = np.random.default_rng(secrets.randbits(32))
-    one, two = (
+    added, replaced = (
         laplace_table(counts, observed, 0.1, relation=relation, rng=rng)
         for relation in ("add_or_remove_one", "replace_one")
     )
-    assert one.scales == (20.0, 20.0)
-    assert two.scales == (40.0, 40.0)
-    assert np.std(two.counts[0]) / np.std(one.counts[0]) == pytest.approx(2.0, rel=0.1)
+    assert added.scales == (20.0, 20.0)
+    assert replaced.scales == (40.0, 40.0)
+    assert np.std(replaced.counts[0]) / np.std(added.counts[0]) == pytest.approx(2.0, rel=0.1)

@@ -22,34 +22,34 @@ def ours(result: Result, quantity: str) -> float:
     return result[quantity].ours
 
 
-def test_the_greedy_adversary(found: Callable[[str], Result]) -> None:
-    result = found("adversary")
+def test_the_greedy_adversary(study_result: Callable[[str], Result]) -> None:
+    result = study_result("adversary")
     expected = (2.197, 2.631, 2.932, 3.414, 3.748, 4.005, 4.215, 4.300, 4.346, 4.375, 4.385)
-    losses = [own.ours for own in result.rows if own.quantity.startswith("loss at N")]
+    losses = [row.ours for row in result.rows if row.quantity.startswith("loss at N")]
     assert losses == pytest.approx(expected, abs=5e-4)
     assert ours(result, "limit 2 log 9") == pytest.approx(4.39445, abs=5e-6)
     assert ours(result, "records of the rarer symbol, of 1,000") == 0
 
 
 @pytest.mark.slow
-def test_the_divergence_of_laplace(found: Callable[[str], Result]) -> None:
+def test_the_divergence_of_laplace(study_result: Callable[[str], Result]) -> None:
     """The sums are within 1.2 % of 9.28, 11.41, 10.96, 10.87, 10.90, which were simulated."""
-    result = found("kl_of_laplace")
-    scaled = [own.ours for own in result.rows if own.quantity.startswith("N E[KL] at")]
+    result = study_result("kl_of_laplace")
+    scaled = [row.ours for row in result.rows if row.quantity.startswith("N E[KL] at")]
     assert scaled == pytest.approx((9.28, 11.41, 10.96, 10.87, 10.90), rel=0.012)
     assert ours(result, "limit of N E[KL]") == pytest.approx(10.82, abs=5e-3)
     assert ours(result, "Var(Z), scale 2") == pytest.approx(7.835, abs=5e-4)
 
 
-def test_thirty_private_posteriors(found: Callable[[str], Result]) -> None:
-    names = list(read_rows(found("posteriors_beta").files[-1])[0])
+def test_thirty_private_posteriors(study_result: Callable[[str], Result]) -> None:
+    names = list(read_rows(study_result("posteriors_beta").files[-1])[0])
     for kind in ("plug-in", "noise-aware"):
         assert sum(name.startswith(kind) for name in names) == 30
 
 
 @pytest.mark.slow
-def test_the_error_of_one_sample(found: Callable[[str], Result]) -> None:
-    result = found("sample_error")
+def test_the_error_of_one_sample(study_result: Callable[[str], Result]) -> None:
+    result = study_result("sample_error")
     replaced = "a record replaced, as in the paper"
     expected = {
         "non-private": (0.284, 0.147, 0.104, 0.0339, 0.0107, 0.0034),
@@ -58,13 +58,13 @@ def test_the_error_of_one_sample(found: Callable[[str], Result]) -> None:
     }
     for method, numbers in expected.items():
         for records, number in zip((1, 5, 10, 100, 1000, 10_000), numbers, strict=False):
-            own = result[f"{method}, N = {records:,}, {replaced}"]
-            assert own.error is None
-            assert own.ours == pytest.approx(number, abs=0.004)
+            stated = result[f"{method}, N = {records:,}, {replaced}"]
+            assert stated.error is None
+            assert stated.ours == pytest.approx(number, abs=0.004)
     for records, number in ((100, 0.117), (1000, 0.0217), (10_000, 0.0039)):
-        own = result[f"Laplace, N = {records:,}, {replaced}"]
-        assert own.error is not None
-        assert abs(own.ours - number) < 7 * own.error + 0.0005
+        stated = result[f"Laplace, N = {records:,}, {replaced}"]
+        assert stated.error is not None
+        assert abs(stated.ours - number) < 7 * stated.error + 0.0005
     for prior, crossing in (("flat", 6), ("Beta(1/2, 1/2)", 8), ("Beta(1/4, 1/4)", 10)):
         row = result[f"least N at which Laplace errs less than OPS, {prior} prior, {replaced}"]
         assert row.ours == crossing
@@ -75,9 +75,9 @@ def test_the_error_of_one_sample(found: Callable[[str], Result]) -> None:
     assert ours(result, "largest distance of a simulated mean from its sum, in standard errors") < 7.0
 
 
-def test_relative_efficiency(found: Callable[[str], Result]) -> None:
+def test_relative_efficiency(study_result: Callable[[str], Result]) -> None:
     """Within 7 standard errors of the limits (a chance of 1e-11); a wrong temperature is far outside."""
-    result = found("relative_efficiency")
+    result = study_result("relative_efficiency")
     limits = {
         "non-private draw": 2.0,
         "Laplace draw": 2.0,
@@ -86,9 +86,9 @@ def test_relative_efficiency(found: Callable[[str], Result]) -> None:
         "OPS draw, a0 = 0.05": 6.8889,
     }
     for name, limit in limits.items():
-        own = result[f"ARE of {name}"]
-        assert own.error is not None
-        assert abs(own.ours - limit) < 7 * own.error + 0.01
+        row = result[f"ARE of {name}"]
+        assert row.error is not None
+        assert abs(row.ours - limit) < 7 * row.error + 0.01
     control = result["ARE of OPS draw, a0 = 0.05"]
     assert control.error is not None
     assert abs(control.ours - limits["OPS draw, a0 = 0.2"]) > 7 * control.error
@@ -97,8 +97,8 @@ def test_relative_efficiency(found: Callable[[str], Result]) -> None:
 
 
 @pytest.mark.slow
-def test_the_notes(found: Callable[[str], Result]) -> None:
-    local = found("hellinger_local")
+def test_the_notes(study_result: Callable[[str], Result]) -> None:
+    local = study_result("hellinger_local")
     assert ours(local, "beta, 100 outcomes (n = 100)") == pytest.approx(0.069940710811, abs=1e-12)
     assert ours(local, "beta, 120 outcomes (n = 120)") == pytest.approx(0.067779110017, abs=1e-12)
     assert ours(local, "beta, 150 outcomes (n = 150)") == pytest.approx(0.065308796422, abs=1e-12)
@@ -108,14 +108,14 @@ def test_the_notes(found: Callable[[str], Result]) -> None:
     assert ours(local, "global sensitivity, DL(7, 4, 5)") == pytest.approx(0.233629480709, abs=1e-12)
     assert ours(local, "H of Dir(3, 8, .) and Dir(4, 7, .)") == pytest.approx(0.239992747797, abs=1e-12)
     assert ours(local, "largest excess over the change at r = BI(x), all x of 12 records") < 1e-12
-    four = found("hellinger_mechanisms")
-    losses = [own.ours for own in four.rows if own.quantity.startswith("certified")]
+    four = study_result("hellinger_mechanisms")
+    losses = [row.ours for row in four.rows if row.quantity.startswith("certified")]
     by_text = (0.40158, 0.77865, 0.50466, 0.26007, 0.36780, 0.31357)
     assert losses[:6] == pytest.approx(by_text, abs=1.1e-5)
-    for own in four.rows:
-        if "the code's law" in own.quantity and "certified loss, smooth" in own.quantity:
-            assert own.judged is Verdict.DIFFERS  # twice the epsilon is beyond what is claimed
-    ratios = {own.quantity: own.ours for own in four.rows if " over Laplace" in own.quantity}
+    for row in four.rows:
+        if "the code's law" in row.quantity and "certified loss, smooth" in row.quantity:
+            assert row.judged is Verdict.DIFFERS  # twice the epsilon is beyond what is claimed
+    ratios = {row.quantity: row.ours for row in four.rows if " over Laplace" in row.quantity}
     assert len(ratios) == 12
     for quantity, ratio in ratios.items():
         low, high = (2.2, 3.3) if "best candidate" in quantity else (3.5, 15.0)
@@ -124,12 +124,17 @@ def test_the_notes(found: Callable[[str], Result]) -> None:
         assert low < ratio < high
 
 
+@pytest.mark.slow
 def test_the_notes_boxplots_come_out_by_their_code_and_not_by_their_text(
-    found: Callable[[str], Result],
+    study_result: Callable[[str], Result],
 ) -> None:
     """Medians of 200 experiments: the 99 % they span holds the picture's under one law only."""
-    rows = [own for own in found("hellinger_mechanisms").rows if own.quantity.startswith("Figure 3a: median")]
-    verdicts = {own.quantity: own.judged for own in rows}
+    rows = [
+        row
+        for row in study_result("hellinger_mechanisms").rows
+        if row.quantity.startswith("Figure 3a: median")
+    ]
+    verdicts = {row.quantity: row.judged for row in rows}
     assert len(verdicts) == 7
     for name in ("smooth", "local"):
         assert (
@@ -143,9 +148,9 @@ def test_the_notes_boxplots_come_out_by_their_code_and_not_by_their_text(
 
 
 @pytest.mark.slow
-def test_lemmas_hold_by_the_reading_that_is_stated(found: Callable[[str], Result]) -> None:
+def test_lemmas_hold_by_the_reading_that_is_stated(study_result: Callable[[str], Result]) -> None:
     """Lemma 8's D is the spectral norm, and Lemma 7's epsilon the least chance of an outcome."""
-    divergence, bayes = found("kl_of_laplace"), found("robustness")
+    divergence, bayes = study_result("kl_of_laplace"), study_result("robustness")
     assert ours(divergence, "Lemma 8: KL over D |gamma|, gamma = (10, 0)") == pytest.approx(4.212, abs=5e-4)
     assert ours(divergence, "Lemma 8: KL over D |gamma|^2 / 2, gamma = (10, 0)") == pytest.approx(
         0.842, abs=5e-4
@@ -156,9 +161,9 @@ def test_lemmas_hold_by_the_reading_that_is_stated(found: Callable[[str], Result
     assert bayes["Lemma 7: the same, epsilon the least entry of a table"].judged is Verdict.DIFFERS
 
 
-def test_what_the_notes_print_of_sensitivities(found: Callable[[str], Result]) -> None:
+def test_what_the_notes_print_of_sensitivities(study_result: Callable[[str], Result]) -> None:
     """Data sets have the local ones, and none of these has the smooth one beside it."""
-    local = found("hellinger_local")
+    local = study_result("hellinger_local")
     for figure, n, sets, smooth in (
         ("3a", 100, 165, 0.0850),
         ("3b", 120, 18, 0.0945),
@@ -170,27 +175,29 @@ def test_what_the_notes_print_of_sensitivities(found: Callable[[str], Result]) -
         assert row.ours == pytest.approx(smooth, abs=5e-5)
         assert row.judged is Verdict.DIFFERS
         assert row.ours < float(row.paper) - 1e-3
-    tail = next(own for own in found("hellinger_mechanisms").rows if "the largest error" in own.quantity)
+    tail = next(
+        each for each in study_result("hellinger_mechanisms").rows if "the largest error" in each.quantity
+    )
     assert tail.ours == pytest.approx(1.0 - (1.0 - 0.05 / 3.0) ** 3)
 
 
 @pytest.mark.slow
-def test_a_true_statement_is_not_called_wrong(found: Callable[[str], Result]) -> None:
+def test_a_true_statement_is_not_called_wrong(study_result: Callable[[str], Result]) -> None:
     """Upper bounds that are larger than need be hold; a bound that is called wrong is exceeded."""
     bounds = []
     for name in ("mistakes", "robustness", "mcmc_costs", "hellinger_mechanisms", "kl_of_laplace"):
-        for own in found(name).rows:
-            limit = own.paper.removeprefix("<= ").removeprefix("n = ").split(" for ")[0]
-            if own.paper.startswith("<= ") and limit.replace(".", "").isdigit():
-                bounds.append(own.judged)
-                assert (own.ours > float(limit) * (1.0 + 1e-12)) == (
-                    own.judged is not Verdict.AGREES and own.judged is not Verdict.LOOSE
-                ), own.quantity
+        for row in study_result(name).rows:
+            limit = row.paper.removeprefix("<= ").removeprefix("n = ").split(" for ")[0]
+            if row.paper.startswith("<= ") and limit.replace(".", "").isdigit():
+                bounds.append(row.judged)
+                assert (row.ours > float(limit) * (1.0 + 1e-12)) == (
+                    row.judged is not Verdict.AGREES and row.judged is not Verdict.LOOSE
+                ), row.quantity
     assert {Verdict.WRONG, Verdict.LOOSE, Verdict.AGREES} <= set(bounds)
 
 
-def test_costs_of_chains(found: Callable[[str], Result]) -> None:
-    result = found("mcmc_costs")
+def test_costs_of_chains(study_result: Callable[[str], Result]) -> None:
+    result = study_result("mcmc_costs")
     assert ours(result, "4.1: 200 sweeps of the OPS-HMM, in epsilon") == 400.0
     assert ours(result, "4.1: random scan, 2 Delta = 6, Q / N = .1, the paper's price") == pytest.approx(1.2)
     assert ours(result, "4.1: the same, were the places secret") == pytest.approx(3.72, abs=5e-3)
@@ -208,21 +215,21 @@ def test_costs_of_chains(found: Callable[[str], Result]) -> None:
 
 
 @pytest.mark.slow
-def test_noise_costs_what_it_hides(found: Callable[[str], Result]) -> None:
+def test_noise_costs_what_it_hides(study_result: Callable[[str], Result]) -> None:
     """At epsilon .1 clipped counts of few events score worse than at 10, by far more than any spread."""
     if not (REAL_DATA / "fars").exists():
         pytest.skip("fars is not there")
-    result, name = found("war_logs_held_out"), "fatal crashes, few a cell, hidden Markov"
+    result, name = study_result("war_logs_held_out"), "fatal crashes, few a cell, hidden Markov"
     low, high = (ours(result, f"{name}: Laplace, clipped, epsilon {each}") for each in ("0.1", "10"))
     assert low < high - 0.5
     assert high < ours(result, f"{name}: non-private") + 0.5
 
 
-def test_queries_by_draws(found: Callable[[str], Result]) -> None:
+def test_queries_by_draws(study_result: Callable[[str], Result]) -> None:
     """A draw for a hundred queries errs more than for one, and a release less than a single draw."""
-    errors = [own.ours for own in found("query_model").rows if own.quantity.startswith("mean error")]
+    errors = [row.ours for row in study_result("query_model").rows if row.quantity.startswith("mean error")]
     assert errors == sorted(errors[:4]) + errors[4:]
     assert errors[4] < errors[0] / 10
-    assert ours(found("query_model"), "2 L rho of a hundred queries") == pytest.approx(
+    assert ours(study_result("query_model"), "2 L rho of a hundred queries") == pytest.approx(
         200 * 4.382027, rel=1e-6
     )

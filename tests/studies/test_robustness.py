@@ -56,8 +56,8 @@ def simulated_divergence(records: int, scale: float, repeats: int) -> tuple[floa
     noise = discrete_laplace(scale, (2, repeats), rng)
     ones, zeros = successes + 1.0, records - successes + 1.0
     noisy = np.maximum(ones - 1.0 + noise[0], 0.0) + 1.0, np.maximum(zeros - 1.0 + noise[1], 0.0) + 1.0
-    own = np.array([divergence(a, b, c, d) for a, b, c, d in zip(ones, zeros, *noisy, strict=True)])
-    return float(own.mean()), float(own.std() / math.sqrt(repeats))
+    divergences = np.array([divergence(a, b, c, d) for a, b, c, d in zip(ones, zeros, *noisy, strict=True)])
+    return float(divergences.mean()), float(divergences.std() / math.sqrt(repeats))
 
 
 def test_the_summed_divergence_is_the_simulated_one() -> None:
@@ -102,13 +102,13 @@ def test_only_a_guarantee_gives_a_privacy_parameter() -> None:
 
 @pytest.mark.parametrize(("records", "kl"), [(15, 4.9096), (16, 5.2165), (100, 30.99), (1000, 307.16)])
 def test_theorem_1_ii_is_false(records: int, kl: float) -> None:
-    found = counterexample(records, 1.0)[0]
-    assert found == pytest.approx(kl, abs=6e-3)
-    assert found == pytest.approx((records + 1) * (1.0 - math.log(2.0)), rel=1e-12)
-    assert found == pytest.approx(kl_by_quadrature(records, 1.0), rel=1e-7)
+    divergence_of_example = counterexample(records, 1.0)[0]
+    assert divergence_of_example == pytest.approx(kl, abs=6e-3)
+    assert divergence_of_example == pytest.approx((records + 1) * (1.0 - math.log(2.0)), rel=1e-12)
+    assert divergence_of_example == pytest.approx(kl_by_quadrature(records, 1.0), rel=1e-7)
     claimed = kl_bound(ASSUMPTION_2, 1.0).value
     assert claimed == pytest.approx(4.9108, abs=5e-5)
-    assert (found > claimed) == (records > 15)
+    assert (divergence_of_example > claimed) == (records > 15)
 
 
 def test_theorem_2_ii_is_false() -> None:
@@ -133,10 +133,10 @@ def test_lemmas_5_and_6() -> None:
         concentration("beta-binomial", {"alpha": 2.0, "trials": 10.0}, "absolute")
     with pytest.raises(UsageError, match="Lemma 6"):
         concentration("normal", {"variance": 1.0}, "squares")
-    one = concentration("beta-binomial", {"alpha": 1.0, "trials": 1.0}, "absolute").value
-    assert one == pytest.approx(0.5, abs=1e-4)
+    trial = concentration("beta-binomial", {"alpha": 1.0, "trials": 1.0}, "absolute").value
+    assert trial == pytest.approx(0.5, abs=1e-4)
     for level in (0.1, 1.0, 5.0):
-        assert mass_of_binomial(level, 1, 1.0) >= 1.0 - math.exp(-one * level) - 1e-9
+        assert mass_of_binomial(level, 1, 1.0) >= 1.0 - math.exp(-trial * level) - 1e-9
 
 
 @pytest.mark.parametrize(
@@ -155,18 +155,21 @@ def test_concentration_is_the_mass_of_the_parameters_with_l(family: str, name: s
     parameters = np.linspace(0.05, 7.0, 140)
     laws: list[Any]
     if family == "exponential":
-        laws = [stats.expon(scale=1.0 / own) for own in parameters]
+        laws = [stats.expon(scale=1.0 / value) for value in parameters]
     elif family == "laplace":
-        laws = [stats.laplace(scale=1.0 / own) for own in parameters]
+        laws = [stats.laplace(scale=1.0 / value) for value in parameters]
     else:
-        laws = [stats.norm(1.0, own**-0.5) for own in parameters]  # the worst mean in [-1, 1]
+        laws = [stats.norm(1.0, precision**-0.5) for precision in parameters]  # the worst mean in [-1, 1]
     logs = [law.logpdf(records) for law in laws]
-    needed = [np.max(np.abs(own[:, np.newaxis] - own)[apart > 0] / apart[apart > 0]) for own in logs]
+    needed = [
+        np.max(np.abs(log_densities[:, np.newaxis] - log_densities)[apart > 0] / apart[apart > 0])
+        for log_densities in logs
+    ]
     for level, rate in itertools.product((0.2, 1.0, 3.0), (0.3, 2.0)):
         highest = parameters[np.array(needed) <= level].max()  # they are the smaller ones
         lost = float(stats.expon(scale=1.0 / rate).sf(highest))
-        found = concentration(family, {name: rate}, metric).value
-        assert -math.log(lost) == pytest.approx(found * level, abs=0.06 * rate)
+        value = concentration(family, {name: rate}, metric).value
+        assert -math.log(lost) == pytest.approx(value * level, abs=0.06 * rate)
 
 
 @given(
@@ -293,8 +296,8 @@ def test_bad_numbers_are_refused(says: str) -> None:
 
 def test_le_cam_of_densities_without_bound() -> None:
     """Beta(.2, 700.2) and Beta(1.2, 699.2), with a pole at 0: they cross once, so cumulated chances tell."""
-    found = le_cam(("beta", 0.2, 0.2), [0.0] * 700, [1.0] + [0.0] * 699).value
+    distance = le_cam(("beta", 0.2, 0.2), [0.0] * 700, [1.0] + [0.0] * 699).value
     laws = stats.beta(0.2, 700.2), stats.beta(1.2, 699.2)
     points = np.geomspace(1e-8, 1.0 - 1e-12, 50_001)
     overlap = 1.0 - float(np.max(laws[0].cdf(points) - laws[1].cdf(points)))
-    assert found == pytest.approx(overlap / 2.0, abs=1e-6)
+    assert distance == pytest.approx(overlap / 2.0, abs=1e-6)

@@ -52,11 +52,11 @@ def test_a_noise_aware_posterior_is_that_of_a_grid() -> None:
     noisy = np.array([9, 8])
     q = math.exp(-0.5)
     likelihood = np.zeros(len(POINTS))
-    for own in range(RECORDS + 1):
-        noise = q ** (abs(noisy[0] - own) + abs(noisy[1] - (RECORDS - own)))
-        likelihood += stats.binom.pmf(own, RECORDS, POINTS) * noise
-    found = noise_aware_density(noisy, POINTS)
-    assert found / found.sum() == pytest.approx(likelihood / likelihood.sum(), rel=1e-9)
+    for successes in range(RECORDS + 1):
+        noise = q ** (abs(noisy[0] - successes) + abs(noisy[1] - (RECORDS - successes)))
+        likelihood += stats.binom.pmf(successes, RECORDS, POINTS) * noise
+    density = noise_aware_density(noisy, POINTS)
+    assert density / density.sum() == pytest.approx(likelihood / likelihood.sum(), rel=1e-9)
 
 
 def test_intervals_of_noisy_counts_hold_less_than_they_say(rng: np.random.Generator) -> None:
@@ -64,44 +64,44 @@ def test_intervals_of_noisy_counts_hold_less_than_they_say(rng: np.random.Genera
     exact = np.array([[SUCCESSES, RECORDS - SUCCESSES]])
     assert mass_within(exact) == pytest.approx([0.95])
     noisy = released(4_000, rng)
-    found = mass_within(noisy)
+    mass = mass_within(noisy)
     drawn = rng.beta(SUCCESSES + 1.0, RECORDS - SUCCESSES + 1.0, size=(4_000, 1))
     ends = stats.beta(*(np.maximum(noisy, 0) + 1.0).T).ppf([[0.025], [0.975]])
     inside = (ends[0] < drawn[:, 0]) & (drawn[:, 0] < ends[1])
-    error = math.hypot(found.std(), inside.std()) / math.sqrt(4_000)
-    assert abs(found.mean() - inside.mean()) < 7 * error < 0.95 - found.mean()
+    error = math.hypot(mass.std(), inside.std()) / math.sqrt(4_000)
+    assert abs(mass.mean() - inside.mean()) < 7 * error < 0.95 - mass.mean()
 
 
 def test_distances_of_laplace_noise_are_the_summed_ones(rng: np.random.Generator) -> None:
     """Of two counts one is released, with noise of scale 1 / epsilon; of three each, with 2 / epsilon."""
     of_two = Configuration(figure="", prior=BETA, counts=(20, 20), epsilon=0.5)
-    found = mean_distances(of_two, 20_000, rng)["Laplace", TEXT]
+    distance = mean_distances(of_two, 20_000, rng)["Laplace", TEXT]
     noise = np.arange(-60, 61)
     kept = np.clip(20 + noise, 0, 40)
     distances = distance_to(BETA, (20, 20), np.stack([kept, 40 - kept], axis=1))
     summed = [float(laplace_chances(scale, 60) @ distances) for scale in (2.0, 4.0)]
-    assert found[2] is not None
-    assert abs(found[0] - summed[0]) < 7 * found[2] < abs(found[0] - summed[1])
+    assert distance[2] is not None
+    assert abs(distance[0] - summed[0]) < 7 * distance[2] < abs(distance[0] - summed[1])
     of_three = Configuration(figure="", prior=DIRICHLET, counts=(30, 30, 30), epsilon=0.8)
-    found = mean_distances(of_three, 20_000, rng)["Laplace", TEXT]
+    distance = mean_distances(of_three, 20_000, rng)["Laplace", TEXT]
     apart = [3.0 * float(laplace_chances(scale, 60) @ np.abs(noise)) for scale in (2.5, 1.25)]
-    assert found[3] is not None
-    assert abs(found[1] - apart[0]) < 7 * found[3] < abs(found[1] - apart[1])
+    assert distance[3] is not None
+    assert abs(distance[1] - apart[0]) < 7 * distance[3] < abs(distance[1] - apart[1])
 
 
 def test_power_is_that_of_the_normal_law_of_a_sum(rng: np.random.Generator) -> None:
     """A sum of 100 draws is nearly normal: the power is within .03 of that law's, which goes up with rho."""
     for rho, records in itertools.product((0.0, 1.0, 2.0), (1, 30)):
         laws = [posterior(records, total) for total in (0.0, rho)]
-        means = [DRAWS * float(own @ RATES) for own in laws]
+        means = [DRAWS * float(law @ RATES) for law in laws]
         spreads = [
-            math.sqrt(DRAWS * float(own @ (RATES - mean / DRAWS) ** 2))
-            for own, mean in zip(laws, means, strict=True)
+            math.sqrt(DRAWS * float(law @ (RATES - mean / DRAWS) ** 2))
+            for law, mean in zip(laws, means, strict=True)
         ]
         critical = stats.norm(means[0], spreads[0]).ppf(DELTA)
-        found, error = power(rho, records, 2_000, rng)
-        assert abs(found - stats.norm(means[1], spreads[1]).cdf(critical)) < 7 * error + 0.03
-    assert found > 7 * error
+        measured, error = power(rho, records, 2_000, rng)
+        assert abs(measured - stats.norm(means[1], spreads[1]).cdf(critical)) < 7 * error + 0.03
+    assert measured > 7 * error
 
 
 @pytest.mark.audit
@@ -112,9 +112,9 @@ def test_the_stated_error_of_a_power_is_its_spread(rng: np.random.Generator) -> 
 
 
 def test_the_better_guess_errs_as_rarely_as_le_cam_allows(rng: np.random.Generator) -> None:
-    found, error = error_of_guessing(1.0, 5, 20_000, rng)
+    measured, error = error_of_guessing(1.0, 5, 20_000, rng)
     bound = le_cam(("gamma", 1.0, 1.0), [0.0] * 5, [1.0, 0.0, 0.0, 0.0, 0.0]).value
-    assert abs(found - bound) < 7 * error < 1.0 - bound - found
+    assert abs(measured - bound) < 7 * error < 1.0 - bound - measured
 
 
 @pytest.mark.parametrize(("queries", "is_like"), [(1, True), (100, True), (100, False)])
@@ -127,9 +127,9 @@ def test_answers_by_draws_are_those_of_a_tempered_dirichlet(
     drawn = rng.dirichlet(1.0 + counts.ravel() / temperature, size=200_000)
     drawn = drawn[(drawn >= 1.0 / 80.0).all(axis=1)]
     errors = np.abs(answers(drawn) - counts[:, 1] / counts.sum(axis=1)).mean(axis=1)
-    found, error = errors_of_draws(counts, queries, 16_000, rng)
+    measured, error = errors_of_draws(counts, queries, 16_000, rng)
     allowed = 7 * math.hypot(error, errors.std() / math.sqrt(len(errors)))
-    assert (abs(found - errors.mean()) < allowed) == is_like
+    assert (abs(measured - errors.mean()) < allowed) == is_like
 
 
 def test_answers_from_a_release_have_noise_of_scale_2(rng: np.random.Generator) -> None:
@@ -139,11 +139,13 @@ def test_answers_from_a_release_have_noise_of_scale_2(rng: np.random.Generator) 
     sums = []
     for scale in (2.0, 1.0):
         weights = laplace_chances(scale, 80)
-        moved = [np.abs(own[0] * noise[:, np.newaxis] - own[1] * noise) / own.sum() ** 2 for own in counts]
-        sums.append(float(np.mean([weights @ own @ weights for own in moved])))
-    found, error = errors_of_release(counts, 4_000, rng)
+        moved = [
+            np.abs(count[0] * noise[:, np.newaxis] - count[1] * noise) / count.sum() ** 2 for count in counts
+        ]
+        sums.append(float(np.mean([weights @ each @ weights for each in moved])))
+    measured, error = errors_of_release(counts, 4_000, rng)
     # Adding 1 to each count and the second order move it by less than 1 %.
-    assert abs(found - sums[0]) < 7 * error + 0.01 * sums[0] < abs(found - sums[1])
+    assert abs(measured - sums[0]) < 7 * error + 0.01 * sums[0] < abs(measured - sums[1])
 
 
 def test_the_counts_of_adult_are_those_of_its_rows() -> None:

@@ -33,37 +33,37 @@ PARTLY = {"hellinger_mechanisms", "mcmc_costs", "war_logs", "war_logs_held_out"}
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_a_study_writes_its_files_and_the_exact_numbers_of_the_page(
-    name: str, found: Callable[[str], Result]
+    name: str, study_result: Callable[[str], Result]
 ) -> None:
     if name in DATA and not (REAL_DATA / DATA[name]).exists():
         pytest.skip(f"{DATA[name]} is not there")
-    result = found(name)
+    result = study_result(name)
     *pictures, table, curves = result.files
     assert pictures
     assert all(picture.read_bytes().startswith(b"\x89PNG") for picture in pictures)
     for path in (table, curves):
         assert path.read_text(encoding="utf-8").startswith(f"# {NOT_A_RELEASE}\n")
         assert len(read_rows(path)) > 0
-    assert read_rows(table) == [dict(zip(COLUMNS, own.cells(), strict=True)) for own in result.rows]
-    quantities = [own.quantity for own in result.rows]
+    assert read_rows(table) == [dict(zip(COLUMNS, computed.cells(), strict=True)) for computed in result.rows]
+    quantities = [computed.quantity for computed in result.rows]
     assert len(set(quantities)) == len(quantities)
     shown = {row["quantity"]: row for row in numbers_of(NUMBERS)[name]}
     if name not in PARTLY:
         assert list(shown) == quantities  # no row of an earlier run stays
-    for own, row in zip(result.rows, read_rows(table), strict=True):
-        other = shown[own.quantity]
-        if own.error is None:
+    for computed, row in zip(result.rows, read_rows(table), strict=True):
+        other = shown[computed.quantity]
+        if computed.error is None:
             assert row == other
         elif not name.startswith("war_logs"):  # of a part of the log
-            assert_is_same_but_for_chance(own, row, other)
+            assert_is_same_but_for_chance(computed, row, other)
 
 
-def assert_is_same_but_for_chance(own: Row, row: dict[str, str], shown: dict[str, str]) -> None:
+def assert_is_same_but_for_chance(computed: Row, row: dict[str, str], shown: dict[str, str]) -> None:
     """Hold a simulated number against the page's: within 7 standard errors of both, 1e-11 by chance."""
-    assert own.error is not None
+    assert computed.error is not None
     value, error = (float(shown[column].replace(",", "")) for column in ("ours", "standard error"))
-    rounded = 10.0 ** (1 - own.digits) * abs(value)
-    assert abs(own.ours - value) < 7 * math.hypot(own.error, error) + rounded
+    rounded = 10.0 ** (1 - computed.digits) * abs(value)
+    assert abs(computed.ours - value) < 7 * math.hypot(computed.error, error) + rounded
     for column in ("paper", "verdict", "note"):
         assert row[column] == shown[column]
 
@@ -115,7 +115,7 @@ def test_no_conclusion_is_missing_and_no_text_is_a_formula() -> None:
 
 def test_a_verdict_follows_from_the_number() -> None:
     claim = Claim(low=0.0, high=1.0, if_not=Verdict.WRONG)
-    for own, value, error, verdict in (
+    for stated, value, error, verdict in (
         (claim, 1.0, None, Verdict.AGREES),
         (claim, 1.001, None, Verdict.WRONG),
         (claim, -0.001, None, Verdict.WRONG),
@@ -128,16 +128,16 @@ def test_a_verdict_follows_from_the_number() -> None:
         (tight(2.0), 1.9, None, Verdict.LOOSE),
         (tight(2.0), 2.001, None, Verdict.WRONG),
     ):
-        row = Row(quantity="q", ours=value, error=error, paper="printed", claim=own)
+        row = Row(quantity="q", ours=value, error=error, paper="printed", claim=stated)
         assert row.judged is verdict
         assert row.cells()[4] == verdict.value
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", JUDGED)
-def test_no_verdict_is_written_by_hand(name: str, found: Callable[[str], Result]) -> None:
+def test_no_verdict_is_written_by_hand(name: str, study_result: Callable[[str], Result]) -> None:
     """What a paper says comes with a claim, and a number beyond it gets another verdict."""
-    for row in found(name).rows:
+    for row in study_result(name).rows:
         claim = row.claim
         if claim is None:
             assert row.verdict is Verdict.ADDED or (row.verdict is Verdict.AGREES and not row.paper)

@@ -90,11 +90,11 @@ def codes(table: pa.Table, data: Adult) -> tuple[Codes, dict[str, Codes]]:
 def counts(data: Adult) -> dict[str, Counts]:
     """Return the exact counts of each feature by class of the rows to train on, (2, n_categories)."""
     classes, features = codes(data.train, data)
-    found: dict[str, Counts] = {}
+    by_place: dict[str, Counts] = {}
     for name, entries in data.categories.items():
         flat = np.bincount(classes * len(entries) + features[name], minlength=2 * len(entries))
-        found[name] = flat.reshape(2, -1)
-    return found
+        by_place[name] = flat.reshape(2, -1)
+    return by_place
 
 
 def released(data: Adult, epsilon: str, root: Path, rng: np.random.Generator) -> Release:
@@ -117,5 +117,5 @@ def add_one(data: Adult) -> tuple[float, float]:
         smoothed = (table + 1) / (totals[:, None] + table.shape[1])
         log_joint = log_joint + np.log(smoothed)[:, features[name]].T
     log_chances = log_joint - np.logaddexp.reduce(log_joint, axis=1, keepdims=True)
-    own = log_chances[np.arange(len(classes)), classes]
-    return float(np.mean(log_chances.argmax(axis=1) == classes)), float(own.mean())
+    of_class = log_chances[np.arange(len(classes)), classes]
+    return float(np.mean(log_chances.argmax(axis=1) == classes)), float(of_class.mean())

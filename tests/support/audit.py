@@ -111,9 +111,11 @@ def ranks_of(
     generative_model = dataclasses.replace(generative_model, scale=generative_model.scale * noise)
     if n_is_fixed:
         generative_model = dataclasses.replace(generative_model, n_prior=Fixed(problem.n))
-    found = simulate(generative_model, simulations, np.random.default_rng())
-    assert found.clipped_share < most_clipped(simulations, problem.n)
-    return tuple(ranks for ranks in found.clipped if ranks.category in {None, found.clipped[0].category})
+    simulation = simulate(generative_model, simulations, np.random.default_rng())
+    assert simulation.clipped_share < most_clipped(simulations, problem.n)
+    return tuple(
+        ranks for ranks in simulation.clipped if ranks.category in {None, simulation.clipped[0].category}
+    )
 
 
 def within(ranks: Ranks) -> bool:

@@ -288,7 +288,7 @@ def profile_cases(place: Place) -> Iterator[Case]:
 def _toml(value: object) -> str:
     """Write a value as TOML; nested mappings as inline tables."""
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{json.dumps(key)} = {_toml(one)}" for key, one in value.items()) + "}"
+        return "{" + ", ".join(f"{json.dumps(key)} = {_toml(inner)}" for key, inner in value.items()) + "}"
     if isinstance(value, list):
         return "[" + ", ".join(map(_toml, value)) + "]"
     return json.dumps(value)

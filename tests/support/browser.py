@@ -25,11 +25,11 @@ def running_browser() -> Iterator[Browser]:
     """
     from playwright.sync_api import Error, sync_playwright
 
-    found = next(filter(None, map(shutil.which, COMMANDS)), None)
+    path = next(filter(None, map(shutil.which, COMMANDS)), None)
     with sync_playwright() as playwright:
         try:
             # A browser run by root in a container has no sandbox; it sees pages of these tests alone.
-            browser = playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])
+            browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
         except Error:
             if os.environ.get("CHROMIUM") == "required":
                 raise

@@ -168,11 +168,11 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         batch = self.rfile.read(int(self.headers["Content-Length"]))
         removed = re.search(rb"DELETE (\S+) HTTP", batch)
-        found = removed is not None and self._remove(removed[1].decode())
+        is_removed = removed is not None and self._remove(removed[1].decode())
         boundary = "batchresponse_1"
         body = (
             f"--{boundary}\r\nContent-Type: application/http\r\nContent-ID: 0\r\n\r\n"
-            f"HTTP/1.1 {'202 Accepted' if found else '404 The specified blob does not exist.'}\r\n"
+            f"HTTP/1.1 {'202 Accepted' if is_removed else '404 The specified blob does not exist.'}\r\n"
             f"x-ms-version: 1\r\n\r\n--{boundary}--\r\n"
         )
         self._answer(202, body.encode(), kind=f"multipart/mixed; boundary={boundary}")
@@ -198,8 +198,8 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _list(self, bucket: str, prefix: str, after: str, delimiter: str | None) -> None:
         start = bucket.rstrip("/") + "/"
-        found = sorted(path[len(start) :] for path in self.server.objects if path.startswith(start + prefix))
-        below = [key[len(prefix) :].partition(delimiter or "\0") for key in found if key > after]
+        names = sorted(path[len(start) :] for path in self.server.objects if path.startswith(start + prefix))
+        below = [key[len(prefix) :].partition(delimiter or "\0") for key in names if key > after]
         keys = [prefix + name for name, more, _ in below if not more]
         folders = dict.fromkeys(prefix + name + more for name, more, _ in below if more)
         time = "2026-01-31T08:00:00.000Z"

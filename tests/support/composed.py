@@ -35,8 +35,8 @@ _VARIABLE = re.compile(r"\$(?:\$|\{(\w+)(?:(:-|:\?)([^}]*))?\})")
 def composition(variables: dict[str, str]) -> dict[str, Any]:
     """Return the file with its variables filled in, as ``docker compose config`` does."""
 
-    def value(found: re.Match[str]) -> str:
-        name, kind, rest = found.groups()
+    def value(match: re.Match[str]) -> str:
+        name, kind, rest = match.groups()
         if name is None:
             return "$"
         if variables.get(name):
@@ -46,9 +46,9 @@ def composition(variables: dict[str, str]) -> dict[str, Any]:
 
     def filled(node: Any) -> Any:
         if isinstance(node, dict):
-            return {key: filled(one) for key, one in node.items()}
+            return {key: filled(inner) for key, inner in node.items()}
         if isinstance(node, list):
-            return [filled(one) for one in node]
+            return [filled(inner) for inner in node]
         return _VARIABLE.sub(value, node) if isinstance(node, str) else node
 
     whole: dict[str, Any] = filled(yaml.safe_load((HERE / "compose.yaml").read_text(encoding="utf-8")))

@@ -119,12 +119,12 @@ def refused(composed: Composed) -> dict[str, Any]:
         "with the certificate": ("worker", "python", "-c", connect, "tls://scheduler:8786", "/run/secrets"),
         "the spool": ("worker", "sh", "-c", "touch /srv/spool/mine && rm /srv/spool/mine"),
     }
-    found: dict[str, Any] = {}
+    refusals: dict[str, Any] = {}
     for name, words in {**tries, **controls}.items():
         process = composed.inside(*words)
         said = b"".join(process.communicate(timeout=PATIENCE_S))
-        found[name] = [process.returncode, said.decode().strip()[-200:]]
-    return found
+        refusals[name] = [process.returncode, said.decode().strip()[-200:]]
+    return refusals
 
 
 def secrets_in_logs(composed: Composed) -> list[str]:

@@ -60,8 +60,8 @@ def _of_value(entry: Mapping[str, Any], value: Any) -> Any:  # noqa: PLR0911 - a
         text = text.strip() if "trim" in entry else text
         return {"lower": text.lower(), "upper": text.upper(), None: text}[entry.get("case")]
     if "map" in entry:
-        found = next((to for key, to in entry["map"].items() if is_key(value, key)), entry.get("otherwise"))
-        return float(found) if found is not None and entry.get("type") == "number" else found
+        mapped = next((to for key, to in entry["map"].items() if is_key(value, key)), entry.get("otherwise"))
+        return float(mapped) if mapped is not None and entry.get("type") == "number" else mapped
     if "in" in entry or "equals" in entry:
         return any(is_key(value, key) for key in entry.get("in", [entry.get("equals")]))
     return _compared(value, entry)
@@ -79,8 +79,8 @@ def _first(entry: Mapping[str, Any], row: Mapping[str, pa.Scalar]) -> Any:
     for column in entry["coalesce"]:
         if plain(row[column]) is not None:
             return _float(row[column]) if is_number else plain(row[column])
-    found = entry.get("otherwise")
-    return float(found) if is_number and found is not None else found
+    value = entry.get("otherwise")
+    return float(value) if is_number and value is not None else value
 
 
 def _divided(value: Any, entry: Mapping[str, Any]) -> Any:
@@ -230,10 +230,10 @@ def _float(scalar: pa.Scalar) -> float:
 
 def _combined(entry: Mapping[str, Any], row: Mapping[str, pa.Scalar]) -> bool | None:
     is_any = "any_of" in entry
-    found = [
+    values = [
         row[each].as_py() if isinstance(each, str) else derived_value(each, row)
         for each in entry["any_of" if is_any else "all_of"]
     ]
-    if is_any in found:
+    if is_any in values:
         return is_any
-    return None if None in found else not is_any
+    return None if None in values else not is_any

@@ -36,9 +36,9 @@ def least_squares(rows: dict[str, Floats]) -> tuple[Floats, float]:
     """Return the coefficients, the intercept last, and the residual variance."""
     *predictors, outcome = rows.values()
     design = np.stack([*predictors, np.ones(len(outcome))], axis=1)
-    found, *_ = np.linalg.lstsq(design, outcome, rcond=None)
-    residuals = outcome - design @ found
-    return np.asarray(found, dtype=np.float64), float(residuals @ residuals) / (
+    coefficients, *_ = np.linalg.lstsq(design, outcome, rcond=None)
+    residuals = outcome - design @ coefficients
+    return np.asarray(coefficients, dtype=np.float64), float(residuals @ residuals) / (
         len(outcome) - design.shape[1]
     )
 

@@ -69,9 +69,9 @@ def carried_out(asked: dict[str, Any]) -> dict[str, Any]:
         "model": lambda asked, **how: fit_hidden_markov(**asked, **how),
     }
     outcomes = {}
-    for name, one in asked.items():
-        with broken(one.get("broken", ""), one["parameters"]):
-            state = flows[one["flow"]](one["parameters"], return_state=True)
+    for name, parameters in asked.items():
+        with broken(parameters.get("broken", ""), parameters["parameters"]):
+            state = flows[parameters["flow"]](parameters["parameters"], return_state=True)
         run = str(state.state_details.flow_run_id)
         outcomes[name] = {"run": run, "ended": [state.name, state.type.value], "message": state.message}
     return outcomes

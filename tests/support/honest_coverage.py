@@ -288,7 +288,7 @@ def _covered(
         noise_aware=shares[0],
         oracle=shares[1],
         plug_in=shares[2],
-        worst=float(min(entries[population == one].mean(axis=0).min() for one in np.unique(population))),
+        worst=float(min(entries[population == each].mean(axis=0).min() for each in np.unique(population))),
         below=float(below.mean()),
         widths=tuple(float(np.median(each)) for each in wide),
         seconds=seconds,

@@ -112,7 +112,7 @@ def table_lines(rows: Sequence[Covered], kept: Sequence[str] = ()) -> Iterator[s
     """
     yield HEADER
     yield "|---" * HEADER.count(" | ") + "|---|"
-    found = {(*_key(row), row.parameter): row for row in rows}
+    by_place = {(*_key(row), row.parameter): row for row in rows}
     seen = dict.fromkeys((row.family, row.parameter, row.world, row.epsilon) for row in rows)
     measured = {row.family for row in rows}
     lines: dict[str, list[str]] = {}
@@ -125,7 +125,7 @@ def table_lines(rows: Sequence[Covered], kept: Sequence[str] = ()) -> Iterator[s
     ):
         sizes, cells = [], []
         for n in ROWS:
-            row = found.get((family, world, n, epsilon, parameter))
+            row = by_place.get((family, world, n, epsilon, parameter))
             if row is None:
                 cells.append("|  |  |  |  ")
                 continue

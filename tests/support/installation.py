@@ -38,13 +38,13 @@ REACHES = {
 
 def everything(folder: Path, objects: list[Object], overlay: str) -> list[Object]:
     """Return an overlay's objects, with what its pool's runs and its sidecar make."""
-    found = list(objects)
+    all_objects = list(objects)
     if overlay.startswith("prefect"):
         name = "kubernetes-dask-pool.json" if overlay == "prefect-dask" else "kubernetes-pool.json"
-        found.append(job_of(folder.parent / "prefect" / name))
+        all_objects.append(job_of(folder.parent / "prefect" / name))
     if overlay.endswith("dask"):
-        found.append(cluster(folder))
-    return found
+        all_objects.append(cluster(folder))
+    return all_objects
 
 
 def job_of(path: Path) -> Object:
@@ -58,25 +58,28 @@ def job_of(path: Path) -> Object:
 
 def cluster(folder: Path) -> Object:
     """Return the DaskCluster that the sidecar asks for."""
-    found: Object = json.loads((folder / "components/dask/cluster.json").read_text(encoding="utf-8"))
-    return found
+    definition: Object = json.loads((folder / "components/dask/cluster.json").read_text(encoding="utf-8"))
+    return definition
 
 
 def complaints(objects: list[Object]) -> list[str]:
     """Say all that is wrong with objects."""
-    found = [said for one in objects for said in schema_complaints(one)]
-    for one in objects:
-        for labels, spec in pods(one):
+    said_of_all = [said for kubernetes_object in objects for said in schema_complaints(kubernetes_object)]
+    for kubernetes_object in objects:
+        for labels, spec in pods(kubernetes_object):
             component = labels.get("app.kubernetes.io/component", "")
             allowed = TOKENS.get(component, ())
-            found += [f"{component}: {said}" for said in pod_complaints(spec, may_use_token=allowed)]
-    policies = [one for one in objects if one["kind"] == "NetworkPolicy"]
-    for one in objects:
-        for labels, _ in pods(one):
-            found += reach_complaints(policies, labels)
-    if not any(one["kind"] == "Namespace" and is_restricted(one) for one in objects):
-        found.append("the namespace is open")
-    return found
+            said_of_all += [f"{component}: {said}" for said in pod_complaints(spec, may_use_token=allowed)]
+    policies = [policy for policy in objects if policy["kind"] == "NetworkPolicy"]
+    for kubernetes_object in objects:
+        for labels, _ in pods(kubernetes_object):
+            said_of_all += reach_complaints(policies, labels)
+    if not any(
+        kubernetes_object["kind"] == "Namespace" and is_restricted(kubernetes_object)
+        for kubernetes_object in objects
+    ):
+        said_of_all.append("the namespace is open")
+    return said_of_all
 
 
 def is_restricted(namespace: Object) -> bool:
@@ -95,7 +98,9 @@ def reach_complaints(policies: list[Object], labels: dict[str, str]) -> list[str
     reached = {name for name, peer in PLACES.items() if allows(policies, "egress", labels, peer, PORTS[name])}
     strangers = (Peer("198.51.100.7"), Peer(labels={}), Peer(labels={}, namespace="elsewhere"))
     ports = (22, 443, 8080, 8786, 8787, 9100)
-    open_to = any(allows(policies, "ingress", labels, one, port) for one in strangers for port in ports)
+    open_to = any(
+        allows(policies, "ingress", labels, stranger, port) for stranger in strangers for port in ports
+    )
     return (
         [f"{component}: strangers may connect"] * open_to
         + [f"{component}: reaches {name}" for name in reached - expected]
@@ -105,8 +110,12 @@ def reach_complaints(policies: list[Object], labels: dict[str, str]) -> list[str
 
 def find(objects: list[Object], kind: str, name: str) -> Any:
     """Return the one object of a kind and name."""
-    (found,) = (one for one in objects if one["kind"] == kind and one["metadata"]["name"] == name)
-    return found
+    (match,) = (
+        candidate
+        for candidate in objects
+        if candidate["kind"] == kind and candidate["metadata"]["name"] == name
+    )
+    return match
 
 
 def release(objects: list[Object]) -> Any:

@@ -34,50 +34,50 @@ _LARGEST_BATCH = 20_000_000
 
 def node() -> str:
     """Return Node's path; skip where there is none, unless ``NODE=required``."""
-    found = shutil.which("node")
-    if found is None:
+    path = shutil.which("node")
+    if path is None:
         if os.environ.get("NODE") == "required":
             pytest.fail("node is required and not installed")
         pytest.skip("the JavaScript reader: node is not installed")
-    return found
+    return path
 
 
 def ask(directory: Path, questions: list[dict[str, Any]], keys: list[str] | None = None) -> dict[str, Any]:
     """Return what the reader says of one release."""
-    (found,) = ask_all([{"directory": str(directory), "questions": questions, "publicKeys": keys}])
-    return found
+    (answer,) = ask_all([{"directory": str(directory), "questions": questions, "publicKeys": keys}])
+    return answer
 
 
 def ask_all(asked: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return what the reader says of several releases: each a ``directory`` with ``questions``."""
-    found: list[dict[str, Any]] = _run(asked)
-    return found
+    answers: list[dict[str, Any]] = _run(asked)
+    return answers
 
 
 def read_publication(folder: Path, **options: Any) -> dict[str, Any]:
     """Return all that the reader gives of a publication, or the error that refuses it."""
-    (found,) = read_publications([(folder, options)])
-    return found
+    (publication,) = read_publications([(folder, options)])
+    return publication
 
 
 def read_publications(asked: list[tuple[Path, dict[str, Any]]]) -> list[dict[str, Any]]:
     """Return what the reader gives of publications, each read with options of its own."""
-    found: list[dict[str, Any]] = _run(
+    publications: list[dict[str, Any]] = _run(
         [{"publication": str(folder), "options": given} for folder, given in asked]
     )
-    return found
+    return publications
 
 
 def judge(manifests: list[bytes]) -> list[dict[str, Any]]:
     """Return for every manifest the code of the error that refuses it; None where it is read."""
-    found: list[dict[str, Any]] = []
+    verdicts: list[dict[str, Any]] = []
     batch: list[str] = []
     for position, manifest in enumerate(manifests):
         batch.append(base64.b64encode(manifest).decode())
         if sum(map(len, batch)) > _LARGEST_BATCH or position == len(manifests) - 1:
-            found += _run([{"manifests": batch}])[0]
+            verdicts += _run([{"manifests": batch}])[0]
             batch = []
-    return found
+    return verdicts
 
 
 def _run(asked: list[dict[str, Any]]) -> Any:

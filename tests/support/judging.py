@@ -117,43 +117,43 @@ def problems(scene: Scene, name: str) -> list[str]:
         account = ledger.account("passengers")
         everything = list(ledger.charges("passengers"))
         charges = [charge for charge in everything if charge.name == name]
-        found = list(ledger.verify())
+        told = list(ledger.verify())
         spent = (charge.loss.amount for charge in everything if charge.counts_as == "spent")
         if account.spent != sum(spent, Fraction(0)):
-            found.append("what is spent is not what its charges say")
+            told.append("what is spent is not what its charges say")
         if scene.store.exists():
             store = open_store(str(scene.store))
-            found += _about_releases(store, name, charges, ledger)
-            found += _about_orphans(scene, charges)
-    found += [f"a charge is {charge.state}" for charge in charges if charge.state not in _FINAL]
+            told += _about_releases(store, name, charges, ledger)
+            told += _about_orphans(scene, charges)
+    told += [f"a charge is {charge.state}" for charge in charges if charge.state not in _FINAL]
     draws = scene.draws.read_text().splitlines().count(name) if scene.draws.exists() else 0
     if draws > sum(charge.drew for charge in charges):
-        found.append(f"noise was drawn {draws} times, and {sum(charge.drew for charge in charges)} paid for")
+        told.append(f"noise was drawn {draws} times, and {sum(charge.drew for charge in charges)} paid for")
     for charge in charges:
-        found += [
+        told += [
             f"two noisy versions of {statistic} were readable for one charge"
             for (release_id, statistic), contents in scene.files.items()
             if release_id == charge.release_id and not _is_one(contents)
         ]
-    return found
+    return told
 
 
 def _about_releases(
     store: ReleaseStore, name: str, charges: list[ChargeSummary], ledger: Ledger
 ) -> list[str]:
-    found = []
+    told = []
     releases = store.releases(name)
     if len(releases) > len({release.edition for release in releases}):
-        found.append("two releases of one edition")
+        told.append("two releases of one edition")
     paid = {charge.release_id for charge in charges if charge.counts_as == "spent"}
     for release in releases:
         if release.release_id not in paid:
-            found.append("a release without a charge")
-        found += verify_release(release.uri, ledger=ledger).problems
+            told.append("a release without a charge")
+        told += verify_release(release.uri, ledger=ledger).problems
     published = {charge.release_id for charge in charges if charge.state is ChargeState.PUBLISHED}
     if published != {release.release_id for release in releases}:
-        found.append("the published charges are not those of the releases")
-    return found
+        told.append("the published charges are not those of the releases")
+    return told
 
 
 def _about_orphans(scene: Scene, charges: list[ChargeSummary]) -> list[str]:

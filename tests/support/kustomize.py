@@ -29,32 +29,32 @@ def render(folder: Path) -> Objects:
 
 @functools.cache
 def _rendered(folder: Path) -> Objects:
-    found = _accumulated(folder, [])
-    return [one for one in found if one["metadata"].get("annotations", {}).get(_LOCAL) != "true"]
+    objects = _accumulated(folder, [])
+    return [each for each in objects if each["metadata"].get("annotations", {}).get(_LOCAL) != "true"]
 
 
-def _accumulated(folder: Path, found: Objects) -> Objects:
+def _accumulated(folder: Path, objects: Objects) -> Objects:
     content = yaml.load((folder / "kustomization.yaml").read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)
     assert content.keys() <= _KNOWN, content.keys() - _KNOWN
     for name in content.get("resources", []):
         place = folder / name
         if place.is_dir():
-            found += _accumulated(place, [])
+            objects += _accumulated(place, [])
         else:
-            found += list(yaml.load_all(place.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader))
+            objects += list(yaml.load_all(place.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader))
     for name in content.get("components", []):
-        found = _accumulated(folder / name, found)
-    found += [_config_map(folder, one) for one in content.get("configMapGenerator", [])]
+        objects = _accumulated(folder / name, objects)
+    objects += [_config_map(folder, generator) for generator in content.get("configMapGenerator", [])]
     for patch in content.get("patches", []):
         operations = yaml.load((folder / patch["path"]).read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)
-        selected = list(_selected(found, patch["target"]))
+        selected = list(_selected(objects, patch["target"]))
         assert selected, patch
-        for one in selected:
+        for target in selected:
             for operation in operations:
-                _patch(one, operation)
+                _patch(target, operation)
     for replacement in content.get("replacements", []):
-        _replace(found, replacement)
-    return found
+        _replace(objects, replacement)
+    return objects
 
 
 def _config_map(folder: Path, asked: dict[str, Any]) -> dict[str, Any]:
@@ -64,20 +64,20 @@ def _config_map(folder: Path, asked: dict[str, Any]) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
 
 
-def _selected(found: Objects, target: dict[str, str]) -> Iterator[dict[str, Any]]:
+def _selected(objects: Objects, target: dict[str, str]) -> Iterator[dict[str, Any]]:
     assert target.keys() <= {"kind", "name"}
-    for one in found:
+    for candidate in objects:
         if (
-            one["kind"] == target["kind"]
-            and target.get("name", one["metadata"]["name"]) == one["metadata"]["name"]
+            candidate["kind"] == target["kind"]
+            and target.get("name", candidate["metadata"]["name"]) == candidate["metadata"]["name"]
         ):
-            yield one
+            yield candidate
 
 
-def _patch(one: dict[str, Any], operation: dict[str, Any]) -> None:
+def _patch(target: dict[str, Any], operation: dict[str, Any]) -> None:
     """Do one operation of RFC 6902."""
     words = [word.replace("~1", "/").replace("~0", "~") for word in operation["path"].split("/")[1:]]
-    place: Any = one
+    place: Any = target
     for word in words[:-1]:
         place = place[int(word)] if isinstance(place, list) else place[word]
     value = copy.deepcopy(operation["value"])
@@ -89,16 +89,16 @@ def _patch(one: dict[str, Any], operation: dict[str, Any]) -> None:
         place[words[-1]] = value
 
 
-def _replace(found: Objects, replacement: dict[str, Any]) -> None:
+def _replace(objects: Objects, replacement: dict[str, Any]) -> None:
     source = replacement["source"]
-    (origin,) = _selected(found, {"kind": source["kind"], "name": source["name"]})
+    (origin,) = _selected(objects, {"kind": source["kind"], "name": source["name"]})
     ((holder, key),) = _places(origin, _words(source["fieldPath"]))
     value = holder[key]
     for target in replacement["targets"]:
-        for one in _selected(found, target["select"]):
+        for selected in _selected(objects, target["select"]):
             for path in target["fieldPaths"]:
-                places = list(_places(one, _words(path)))
-                assert places, f"{path} is nowhere in {one['metadata']['name']}"
+                places = list(_places(selected, _words(path)))
+                assert places, f"{path} is nowhere in {selected['metadata']['name']}"
                 for where, word in places:
                     where[word] = type(where[word])(value)
 
@@ -117,7 +117,7 @@ def _places(place: Any, words: list[str]) -> Iterator[tuple[Any, Any]]:
             keys = list(range(len(place)))
         elif word.startswith("["):
             name, _, value = word[1:-1].partition("=")
-            keys = [index for index, one in enumerate(place) if one[name] == value]
+            keys = [index for index, entry in enumerate(place) if entry[name] == value]
         else:
             keys = [int(word)]
     else:

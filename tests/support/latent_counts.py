@@ -66,8 +66,8 @@ def rest_of_known_sum(counts: NoisyCounts, longest: int) -> Floats:
     """
     (n, _), scale = counts.n_prior.support, float(counts.totals.scale[0])
     rest, every = np.ones(1), np.arange(longest + 1.0)
-    for own, alpha in zip(counts.totals.values[0, 1:], counts.concentration[1:], strict=True):
-        log_weight = gammaln(alpha + every) - gammaln(every + 1.0) - np.abs(own - every) / scale
+    for count, alpha in zip(counts.totals.values[0, 1:], counts.concentration[1:], strict=True):
+        log_weight = gammaln(alpha + every) - gammaln(every + 1.0) - np.abs(count - every) / scale
         rest = np.convolve(rest, np.exp(log_weight - np.max(log_weight)))[: longest + 1]
     first, alpha = n - every, counts.concentration[0]
     log_weight = gammaln(alpha + first) - gammaln(first + 1.0)
@@ -95,15 +95,15 @@ class Enumeration:
             - gammaln(self.n + alpha.sum())
             + np.sum(gammaln(self.vectors + alpha) - gammaln(self.vectors + 1), axis=1)
         )
-        for own, scale in zip(noisy, scales, strict=True):
-            log_weight -= np.sum(np.abs(own - self.vectors) / scale, axis=1)
+        for noisy_row, scale in zip(noisy, scales, strict=True):
+            log_weight -= np.sum(np.abs(noisy_row - self.vectors) / scale, axis=1)
         weight = np.exp(log_weight - log_weight.max())
         self.probability = weight / weight.sum()
 
     def moments(self) -> tuple[Floats, Floats]:
-        own, total = self.alpha + self.vectors, (self.alpha.sum() + self.n)[:, None]
-        mean = self.probability @ (own / total)
-        square = self.probability @ (own * (own + 1) / (total * (total + 1)))
+        posterior_alpha, total = self.alpha + self.vectors, (self.alpha.sum() + self.n)[:, None]
+        mean = self.probability @ (posterior_alpha / total)
+        square = self.probability @ (posterior_alpha * (posterior_alpha + 1) / (total * (total + 1)))
         return mean, np.sqrt(square - mean**2)
 
     def cdf(self, category: int, x: Floats) -> Floats:
@@ -111,7 +111,7 @@ class Enumeration:
             np.stack([self.vectors[:, category], self.n], axis=1), axis=0, return_inverse=True
         )
         probability: Floats = np.bincount(position.ravel(), self.probability).astype(np.float64)
-        own = self.alpha[category] + pairs[:, 0]
-        rest = self.alpha.sum() + pairs[:, 1] - own
-        cdf: Floats = probability @ betainc(own[:, None], rest[:, None], x)
+        alpha = self.alpha[category] + pairs[:, 0]
+        rest = self.alpha.sum() + pairs[:, 1] - alpha
+        cdf: Floats = probability @ betainc(alpha[:, None], rest[:, None], x)
         return cdf

@@ -96,24 +96,24 @@ class Sought:
 
 def sought_in(spec: Spec) -> Sought:
     """Return the exact numbers of a spec's source: totals, sums and their limbs, rows, sizes and times."""
-    found = Sought()
+    sought = Sought()
     pin = sources.pin(spec)
     splits = sources.splits(pin)
     pinned = pin.private.files
     for file in pinned.files:
-        found.add("a file's size or time", [file.size, int(file.version)])
-    found.add("a number of rows", [group.n_rows for footer in pinned.footers for group in footer.row_groups])
-    found.add("a number of rows", [sum(split.n_rows for split in splits), *(each.n_rows for each in splits)])
+        sought.add("a file's size or time", [file.size, int(file.version)])
+    sought.add("a number of rows", [group.n_rows for footer in pinned.footers for group in footer.row_groups])
+    sought.add("a number of rows", [sum(split.n_rows for split in splits), *(each.n_rows for each in splits)])
     with open_cluster_for_sums("threads") as cluster:
         sums = exact_sums(chunk_job(spec), splits, cluster).open_totals()
     for statistic in compile_plan(spec).statistics:
         table = sums[statistic.name]
         exact = to_python(sums)[statistic.name]
-        found.add("a limb", table.low)
-        found.add("an exact sum", exact)
+        sought.add("a limb", table.low)
+        sought.add("an exact sum", exact)
         entry = spec.statistics[statistic.name]
-        found.add("an exact total", totals_of(FAMILIES[statistic.family], entry, statistic, exact))
-    return found
+        sought.add("an exact total", totals_of(FAMILIES[statistic.family], entry, statistic, exact))
+    return sought
 
 
 def leaks(error: BaseException, sought: Sought, *, without: tuple[str, ...] = ()) -> list[str]:
@@ -139,7 +139,7 @@ def leaks(error: BaseException, sought: Sought, *, without: tuple[str, ...] = ()
             if each.f_code.co_filename.startswith(_OURS):  # Dask's own threads keep what they last sent
                 search.walk("another thread", each)
             each = each.f_back
-    return search.found
+    return search.leaked
 
 
 def _printed(error: BaseException, without: tuple[str, ...]) -> str:
@@ -165,7 +165,7 @@ class _Search:
     def __init__(self, sought: Sought, without: tuple[str, ...]) -> None:
         self.sought = sought
         self.without = without
-        self.found: list[str] = []
+        self.leaked: list[str] = []
         self._kept: dict[int, object] = {}
         self._integers = np.array([each for each in sought.numbers if each < 2**63], np.int64)
         self._patterns = [
@@ -211,7 +211,7 @@ class _Search:
 
     def _number(self, path: str, number: int) -> None:
         if abs(number) in self.sought.numbers:
-            self.found.append(f"{path}: {self.sought.numbers[abs(number)]}")
+            self.leaked.append(f"{path}: {self.sought.numbers[abs(number)]}")
 
     def _integers_in(self, path: str, array: Any) -> None:
         same = np.isin(np.abs(array.ravel().astype(np.int64)), self._integers)
@@ -221,7 +221,7 @@ class _Search:
     def _bytes(self, path: str, data: bytes) -> None:
         self.text(path, data.decode("latin-1"))
         if any(pattern in data for pattern in self._patterns):
-            self.found.append(f"{path} > bytes: a number")
+            self.leaked.append(f"{path} > bytes: a number")
 
 
 def _is_in(path: str, places: tuple[str, ...]) -> bool:

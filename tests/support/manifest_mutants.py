@@ -147,9 +147,9 @@ def main() -> None:
                 if not is_unvouched(path):
                     read.append(str(path))
             slowest = max(slowest, time.process_time() - started)
-    found = {"counted": counted, "refused": refused, "read": read[:5], "wrong": wrong[:5]}
+    outcome = {"counted": counted, "refused": refused, "read": read[:5], "wrong": wrong[:5]}
     figures = {"longest": longest, "seconds": slowest, "mb": resident_mb() - before}
-    sys.stdout.write(json.dumps({**found, **figures}))
+    sys.stdout.write(json.dumps({**outcome, **figures}))
 
 
 if __name__ == "__main__":

@@ -27,12 +27,12 @@ _TAG = re.compile(r"@sha256:[0-9a-f]{64}$|:(?!latest$)[\w.-]+$", re.ASCII)
 
 @functools.cache
 def _schemas() -> dict[str, Any]:
-    found: dict[str, Any] = {"kinds": {}, "$defs": {}}
+    schemas: dict[str, Any] = {"kinds": {}, "$defs": {}}
     for name in _SCHEMA_FILES:
         content = json.loads((SCHEMAS / name).read_text(encoding="utf-8"))
-        for part in found:
-            found[part] |= content[part]
-    return found
+        for part in schemas:
+            schemas[part] |= content[part]
+    return schemas
 
 
 def kinds() -> set[str]:
@@ -42,28 +42,28 @@ def kinds() -> set[str]:
 
 @functools.cache
 def _validator(kind: str) -> jsonschema.Draft202012Validator:
-    found = _schemas()
-    reference = f"#/$defs/{found['kinds'][kind]}"
-    return jsonschema.Draft202012Validator({"$defs": found["$defs"], "$ref": reference})
+    schemas = _schemas()
+    reference = f"#/$defs/{schemas['kinds'][kind]}"
+    return jsonschema.Draft202012Validator({"$defs": schemas["$defs"], "$ref": reference})
 
 
-def schema_complaints(one: Object) -> list[str]:
+def schema_complaints(manifest: Object) -> list[str]:
     """Say what an object's schema refuses."""
-    kind = f"{one.get('apiVersion')}/{one.get('kind')}"
+    kind = f"{manifest.get('apiVersion')}/{manifest.get('kind')}"
     if kind not in kinds():
         return [f"{kind}: no schema"]
-    errors = _validator(kind).iter_errors(one)
+    errors = _validator(kind).iter_errors(manifest)
     return [f"{kind} {error.json_path}: {error.message[:200]}" for error in errors]
 
 
-def pods(one: Object) -> Iterator[tuple[dict[str, str], Object]]:
+def pods(manifest: Object) -> Iterator[tuple[dict[str, str], Object]]:
     """Yield the labels and the description of each kind of pod that an object leads to."""
-    spec = one.get("spec", {})
-    if one["kind"] == "CronJob":
+    spec = manifest.get("spec", {})
+    if manifest["kind"] == "CronJob":
         template = spec["jobTemplate"]["spec"]["template"]
-    elif one["kind"] in {"Deployment", "Job"}:
+    elif manifest["kind"] in {"Deployment", "Job"}:
         template = spec["template"]
-    elif one["kind"] == "DaskCluster":
+    elif manifest["kind"] == "DaskCluster":
         for role in ("scheduler", "worker"):
             yield spec[role]["metadata"]["labels"], spec[role]["spec"]
         return
@@ -81,25 +81,25 @@ def pod_complaints(spec: Object, *, may_use_token: Iterable[str] = ()) -> list[s
     may_use_token : iterable of str
         The containers that may hold a token of Kubernetes.
     """
-    found = [name for name in _SHARED_WITH_THE_NODE if spec.get(name)]
+    complaints = [name for name in _SHARED_WITH_THE_NODE if spec.get(name)]
     security = spec.get("securityContext", {})
     if security.get("runAsNonRoot") is not True or not security.get("runAsUser"):
-        found.append("may run as root")
+        complaints.append("may run as root")
     if security.get("seccompProfile", {}).get("type") != "RuntimeDefault":
-        found.append("seccomp")
+        complaints.append("seccomp")
     if security.get("fsGroupChangePolicy") != "OnRootMismatch":
-        found.append("the spool would be opened to its group")
+        complaints.append("the spool would be opened to its group")
     if spec.get("enableServiceLinks") is not False:
-        found.append("other services' addresses stand in the environment")
+        complaints.append("other services' addresses stand in the environment")
     for volume in spec.get("volumes", []):
-        found += [f"volume {kind}" for kind in volume.keys() - _VOLUMES - {"name"}]
+        complaints += [f"volume {kind}" for kind in volume.keys() - _VOLUMES - {"name"}]
         if volume.get("emptyDir", {"medium": "Memory"}).get("medium") != "Memory":
-            found.append(f"volume {volume['name']} lies on the node's disk")
+            complaints.append(f"volume {volume['name']} lies on the node's disk")
     containers = [*spec.get("initContainers", []), *spec["containers"]]
-    found += [f"{name}: token" for name in _with_tokens(spec, containers) if name not in may_use_token]
-    for one in containers:
-        found += [f"{one.get('name')}: {said}" for said in _container_complaints(one)]
-    return found
+    complaints += [f"{name}: token" for name in _with_tokens(spec, containers) if name not in may_use_token]
+    for container in containers:
+        complaints += [f"{container.get('name')}: {said}" for said in _container_complaints(container)]
+    return complaints
 
 
 def _with_tokens(spec: Object, containers: list[Object]) -> Iterator[str]:
@@ -109,25 +109,27 @@ def _with_tokens(spec: Object, containers: list[Object]) -> Iterator[str]:
         for volume in spec.get("volumes", [])
         if any("serviceAccountToken" in source for source in volume.get("projected", {}).get("sources", []))
     }
-    for one in containers:
-        mounted = {mount["name"] for mount in one.get("volumeMounts", [])}
+    for container in containers:
+        mounted = {mount["name"] for mount in container.get("volumeMounts", [])}
         if spec.get("automountServiceAccountToken") is not False or mounted & tokens:
-            yield one["name"]
+            yield container["name"]
 
 
-def _container_complaints(one: Object) -> Iterator[str]:
-    yield from _security_complaints(one.get("securityContext", {}))
-    if any("hostPort" in port for port in one.get("ports", [])):
+def _container_complaints(container: Object) -> Iterator[str]:
+    yield from _security_complaints(container.get("securityContext", {}))
+    if any("hostPort" in port for port in container.get("ports", [])):
         yield "port of the node"
-    if "memory" not in one.get("resources", {}).get("limits", {}):
+    if "memory" not in container.get("resources", {}).get("limits", {}):
         yield "no limit of memory"
-    if not _TAG.search(one["image"]):
+    if not _TAG.search(container["image"]):
         yield "image without a version"
-    for variable in one.get("env", []):
+    for variable in container.get("env", []):
         value = variable.get("value", "")
         if (_SECRET_NAME.search(variable["name"]) and value) or _SECRET_VALUE.search(value):
             yield f"secret in {variable['name']}"
-    if any(_SECRET_VALUE.search(text) for text in (*one.get("command", []), *one.get("args", []))):
+    if any(
+        _SECRET_VALUE.search(text) for text in (*container.get("command", []), *container.get("args", []))
+    ):
         yield "secret in the command"
 
 
@@ -150,14 +152,14 @@ def allows(policies: Iterable[Object], direction: str, labels: dict[str, str], p
     As Kubernetes decides: a pod that no policy selects may do anything; for others something must allow it.
     """
     selected = [
-        one["spec"]
-        for one in policies
-        if direction.capitalize() in one["spec"]["policyTypes"]
-        and _matches(one["spec"]["podSelector"], labels)
+        policy["spec"]
+        for policy in policies
+        if direction.capitalize() in policy["spec"]["policyTypes"]
+        and _matches(policy["spec"]["podSelector"], labels)
     ]
     side = "to" if direction == "egress" else "from"
     return not selected or any(
-        any(peer.fits(one) for one in rule[side]) and _has_port(rule, port)
+        any(peer.fits(peer_of_rule) for peer_of_rule in rule[side]) and _has_port(rule, port)
         for spec in selected
         for rule in spec.get(direction, [])
     )
@@ -194,12 +196,12 @@ class Peer:
 
 
 def _has_port(rule: Object, port: int) -> bool:
-    return "ports" not in rule or any(one["port"] == port for one in rule["ports"])
+    return "ports" not in rule or any(allowed["port"] == port for allowed in rule["ports"])
 
 
 def _matches(selector: Object, labels: dict[str, str]) -> bool:
     assert selector.keys() <= {"matchLabels", "matchExpressions"}
     exact = all(labels.get(key) == value for key, value in selector.get("matchLabels", {}).items())
     expressions = selector.get("matchExpressions", [])
-    assert all(one["operator"] == "In" for one in expressions)
-    return exact and all(labels.get(one["key"]) in one["values"] for one in expressions)
+    assert all(expression["operator"] == "In" for expression in expressions)
+    return exact and all(labels.get(expression["key"]) in expression["values"] for expression in expressions)

@@ -90,8 +90,8 @@ def dense(
     """The posterior of disjoint data on a dense grid, under the priors below or another."""
     share = np.ones((len(MEANS), len(log_variances)))
     for statistic, n_prior in zip(statistics, n_priors, strict=True):
-        own = likelihood(statistic, n_prior, MEANS, log_variances)
-        share *= own / np.max(own)
+        log_likelihood = likelihood(statistic, n_prior, MEANS, log_variances)
+        share *= log_likelihood / np.max(log_likelihood)
     log_density = (log_prior or log_of_sd)(half_range * MEANS[:, None], half_range**2 * np.exp(log_variances))
     share *= np.exp(log_density + log_variances)  # a density of the log variance
     share *= np.gradient(log_variances)
@@ -108,14 +108,14 @@ def missed(
     positions = (half_range * MEANS, half_range**2 * np.exp(log_variances))
     far, off = 0.0, 0.0
     for axis, (name, position) in enumerate(zip(posterior.parameters, positions, strict=True)):
-        own = np.sum(share, axis=1 - axis)
-        expected = float(own @ position)
-        sd = math.sqrt(own @ (position - expected) ** 2)
+        marginal = np.sum(share, axis=1 - axis)
+        expected = float(marginal @ position)
+        sd = math.sqrt(marginal @ (position - expected) ** 2)
         far = max(far, abs(posterior.mean(name)[0] - expected) / sd, abs(posterior.sd(name)[0] / sd - 1.0))
-        below = np.cumsum(own) - own / 2.0
+        below = np.cumsum(marginal) - marginal / 2.0
         for level in (0.05, 0.5, 0.95):
-            found = np.interp(posterior.quantile(name, level)[0], position, below)
-            off = max(off, abs(float(found) - level))
+            levels_reached = np.interp(posterior.quantile(name, level)[0], position, below)
+            off = max(off, abs(float(levels_reached) - level))
     return far, off
 
 

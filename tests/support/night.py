@@ -216,8 +216,8 @@ class Night:
     def runs_of(self, deployment: str) -> list[dict[str, Any]]:
         """Return the runs of a deployment."""
         asked = {"deployments": {"id": {"any_": [deployment]}}}
-        found: list[dict[str, Any]] = self.prefect_server.post("/flow_runs/filter", asked)
-        return found
+        runs: list[dict[str, Any]] = self.prefect_server.post("/flow_runs/filter", asked)
+        return runs
 
     def _service(self, name: str, words: list[str], environment: dict[str, str]) -> Service:
         return Service(words=words, environment=environment, log=self.directory / f"{name}.log")
@@ -229,11 +229,11 @@ class Night:
         certificate.write_text(made.tls_scheduler_cert)
         key.write_text(made.tls_scheduler_key)
         key.chmod(0o600)
-        found = {"DASK_DISTRIBUTED__COMM__TLS__CA_FILE": str(certificate)}
+        named = {"DASK_DISTRIBUTED__COMM__TLS__CA_FILE": str(certificate)}
         for role in ("CLIENT", "SCHEDULER", "WORKER"):
-            found[f"DASK_DISTRIBUTED__COMM__TLS__{role}__CERT"] = str(certificate)
-            found[f"DASK_DISTRIBUTED__COMM__TLS__{role}__KEY"] = str(key)
-        return found
+            named[f"DASK_DISTRIBUTED__COMM__TLS__{role}__CERT"] = str(certificate)
+            named[f"DASK_DISTRIBUTED__COMM__TLS__{role}__KEY"] = str(key)
+        return named
 
 
 def _shipped_settings(path: Path) -> dict[str, str]:

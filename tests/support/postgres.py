@@ -169,9 +169,9 @@ def _own_server(directory: Path, data: Path) -> Iterator[str]:
 def program(name: str) -> Path:
     """Return a client program of PostgreSQL: `pgserver`'s, else the machine's own."""
     ours = _programs() / name if importlib.util.find_spec("pgserver") else None
-    found = shutil.which(name) if ours is None or not ours.exists() else ours
-    assert found, f"no {name} is at hand"
-    return Path(found)
+    path = shutil.which(name) if ours is None or not ours.exists() else ours
+    assert path, f"no {name} is at hand"
+    return Path(path)
 
 
 def _programs() -> Path:

@@ -36,15 +36,15 @@ class AnyConfiguration(BaseJobConfiguration):
 
 async def filled(templates: dict[str, Any], attack: dict[str, Any]) -> dict[str, Any]:
     """Fill templates with a caller's variables as Prefect's workers do."""
-    found = {}
+    values = {}
     async with get_client() as client:
         for name, template in templates.items():
             used = template or ProcessWorker.get_default_base_job_template()
             configuration: AnyConfiguration = await AnyConfiguration.from_template_and_values(
                 used, dict(attack), client=client
             )
-            found[name] = configuration.model_dump(mode="json")
-    return found
+            values[name] = configuration.model_dump(mode="json")
+    return values
 
 
 async def submit(pools: dict[str, Any], runs: dict[str, Any]) -> dict[str, Any]:

@@ -89,8 +89,8 @@ class PrefectServer:
 
     def run(self, run_id: str) -> dict[str, Any]:
         """Return a run as the server has it."""
-        found: dict[str, Any] = self.get(f"/flow_runs/{run_id}")
-        return found
+        document: dict[str, Any] = self.get(f"/flow_runs/{run_id}")
+        return document
 
     def ended(
         self, run_id: str, *, names: set[str] | None = None, seconds: float = PATIENCE_S
@@ -98,8 +98,8 @@ class PrefectServer:
         """Wait until a run is in a final state, or in one of these names, and return that state."""
 
         def state() -> dict[str, Any] | None:
-            found: dict[str, Any] = self.run(run_id)["state"]
-            return found if (found["name"] in names if names else found["type"] in FINAL) else None
+            document: dict[str, Any] = self.run(run_id)["state"]
+            return document if (document["name"] in names if names else document["type"] in FINAL) else None
 
         return waited_for(state, f"the end of run {run_id}", seconds)
 
@@ -110,11 +110,11 @@ class PrefectServer:
         """
         asked = {"filter": {"event": {"prefix": [prefix]}}, "limit": 50}
 
-        def found() -> list[dict[str, Any]] | None:
+        def matching() -> list[dict[str, Any]] | None:
             events: list[dict[str, Any]] = self.post("/events/filter", asked)["events"]
             return events if is_all(events) else None
 
-        return waited_for(found, f"the events {prefix}")
+        return waited_for(matching, f"the events {prefix}")
 
     def _answer(self, path: str, body: bytes | None) -> Any:
         headers = {"content-type": "application/json"}
@@ -135,8 +135,8 @@ def waited_for(look: Callable[[], Found | None], what: str, seconds: float = PAT
     """Look until there is something, and return it."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
-        if (found := look()) is not None:
-            return found
+        if (seen := look()) is not None:
+            return seen
         time.sleep(0.25)
     message = f"waited {seconds:.0f} s for {what}"
     raise AssertionError(message)

@@ -58,12 +58,12 @@ def checking(run: Callable[[list[str]], Any], command: Callable[[], Any]) -> Cal
 
 def named(command: Any, words: Sequence[str]) -> str:
     """Return the command that words call, as schemas are named; empty for a group."""
-    found: list[str] = []
+    names: list[str] = []
     for word in words:
         if word in getattr(command, "commands", {}):
             command = command.commands[word]
-            found.append(word)
-    return "" if hasattr(command, "commands") else " ".join(found)
+            names.append(word)
+    return "" if hasattr(command, "commands") else " ".join(names)
 
 
 def check(command: str, text: str) -> None:
@@ -97,8 +97,8 @@ def validator_of(schema: dict[str, Any]) -> jsonschema.Draft202012Validator:
 def leaves(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, Any]]:
     """Give every command, by its words."""
     if hasattr(command, "commands"):
-        for name, one in command.commands.items():
-            yield from leaves(one, (*path, name))
+        for name, subcommand in command.commands.items():
+            yield from leaves(subcommand, (*path, name))
     else:
         yield " ".join(path), command
 

@@ -6,7 +6,7 @@ import json
 import os
 from typing import TYPE_CHECKING, Any
 
-from suffice.profile import settings
+from suffice.profile import finding
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -43,5 +43,5 @@ def pinning(workspace: Workspace, **keys: Any) -> dict[str, Any]:
 
 def at_fixed_place(monkeypatch: pytest.MonkeyPatch, path: Path) -> None:
     """Let a file stand where the administrator's profile would, and this user be the administrator."""
-    monkeypatch.setattr(settings, "FIXED_PLACE", path)
-    monkeypatch.setattr(settings, "_ADMINISTRATORS", frozenset({0, os.getuid()}))
+    monkeypatch.setattr(finding, "FIXED_PLACE", path)
+    monkeypatch.setattr(finding, "_ADMINISTRATORS", frozenset({0, os.getuid()}))

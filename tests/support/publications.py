@@ -122,8 +122,8 @@ def publish_racing(uri: str, writer: int, n_rounds: int, barrier: Barrier, resul
     for number in range(n_rounds):
         request = request_of(draws=number + 1)
         barrier.wait(timeout=60)
-        found = publish(store, request, {"summaries.parquet": f"of {writer}".encode() * 10_000})
-        results.put((number, writer, found.read("summaries.parquet")[:4].decode()))
+        publication = publish(store, request, {"summaries.parquet": f"of {writer}".encode() * 10_000})
+        results.put((number, writer, publication.read("summaries.parquet")[:4].decode()))
 
 
 def replace_bytes(folder: Path, suffix: str, data: bytes) -> None:

@@ -61,5 +61,5 @@ def publish_at_once(uri: str, to: str, barrier: Barrier, results: Any) -> None:
 
     question = question_of(suffice.open_release(uri), "flag", draws=20)
     barrier.wait(timeout=60)
-    found = carry_out(question, publications_of(question, to))
-    results.put((found.is_new, found.publication.data.decode()))
+    outcome = carry_out(question, publications_of(question, to))
+    results.put((outcome.is_new, outcome.publication.data.decode()))

@@ -55,11 +55,11 @@ def die_after(files: int) -> None:
     put_file, left = PublicationStore.put_file, [files]
 
     def put(self: PublicationStore, *arguments: object) -> object:
-        found = put_file(self, *arguments)  # type: ignore[arg-type]
+        stored = put_file(self, *arguments)  # type: ignore[arg-type]
         left[0] -= 1
         if left[0] == 0:
             os.kill(os.getpid(), signal.SIGKILL)
-        return found
+        return stored
 
     PublicationStore.put_file = put  # type: ignore[method-assign, assignment]
 

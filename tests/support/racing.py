@@ -43,11 +43,11 @@ def winners(uri: str, *, n_writers: int, n_rounds: int, renames: bool = False) -
     for process in writers:
         process.join(timeout=90)
     assert [process.exitcode for process in writers] == [0] * n_writers
-    found: list[list[int]] = [[] for _ in range(n_rounds)]
+    by_round: list[list[int]] = [[] for _ in range(n_rounds)]
     while not won.empty():
         number, writer = won.get()
-        found[number].append(writer)
-    return found
+        by_round[number].append(writer)
+    return by_round
 
 
 def key(number: int) -> str:

@@ -21,12 +21,12 @@ _STATUS = re.compile(r" # exit (\d+)$")
 
 def read_blocks(text: str) -> dict[tuple[str, str, int], list[str]]:
     """Return the lines of every block, by its section, its label and its number among those."""
-    found: dict[tuple[str, str, int], list[str]] = {}
+    blocks: dict[tuple[str, str, int], list[str]] = {}
     for section, body in re.findall(r"^## (.+?)\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL):
         for _, label, lines in _BLOCK.findall(body):
-            number = sum(key[:2] == (section, label) for key in found)
-            found[section, label, number] = [line.strip() for line in lines.splitlines()]
-    return found
+            number = sum(key[:2] == (section, label) for key in blocks)
+            blocks[section, label, number] = [line.strip() for line in lines.splitlines()]
+    return blocks
 
 
 @dataclass

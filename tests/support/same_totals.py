@@ -90,7 +90,7 @@ def totals(
     entry: dict[str, Any], cluster: Cluster, *, meanwhile: Callable[[], object] = lambda: None
 ) -> Totals:
     """Return the exact sums of every spec over a source; do something between pinning it and reading it."""
-    found: Totals = {}
+    by_name: Totals = {}
     for what, parts in SPECS.items():
         spec = spec_of(entry, **parts)
         window = "2013-01" if spec.window else "all"
@@ -101,8 +101,8 @@ def totals(
         sums = to_python(exact_sums(chunk_job(spec, window), splits, cluster).open_totals())
         sources.check(pin)
         sources.close(pin)
-        found[what] = {name: values.tolist() for name, values in sums.items()}
-    return found
+        by_name[what] = {name: values.tolist() for name, values in sums.items()}
+    return by_name
 
 
 def spec_of(entry: dict[str, Any], **parts: Any) -> Spec:

@@ -85,12 +85,12 @@ def as_the_how_to_says(server: PrefectServer, repository: Path, directory: Path)
     )
     said = finished.stdout + finished.stderr
     assert finished.returncode == 0, said
-    found = server.post("/deployments/filter", {"limit": 100})
-    ours = [one for one in found if one["work_pool_name"] == POOL]
+    deployments = server.post("/deployments/filter", {"limit": 100})
+    ours = [deployment for deployment in deployments if deployment["work_pool_name"] == POOL]
     return Scheduled(
         place=place,
         spec=spec,
-        deployments={one["name"]: one for one in ours},
+        deployments={deployment["name"]: deployment for deployment in ours},
         commands=commands,
         statuses=json.loads(finished.stdout.splitlines()[-1]),
         said=said,

@@ -77,14 +77,14 @@ class SeriesStore:
         release_id = hashlib.sha256(f"{self.name}@{label}".encode()).hexdigest()[:16]
         folder = self.place / self.name / label / release_id
         folder.mkdir(parents=True)
-        (one,) = plan.statistics
-        family, entry = FAMILIES[one.family], spec.statistics[called]
+        (released,) = plan.statistics
+        family, entry = FAMILIES[released.family], spec.statistics[called]
         assert family.simulate is not None
         truth = np.atleast_1d(np.asarray(truth, dtype=float))
         sums = family.simulate(entry, truth, np.full(len(truth), size), self.rng).clipped
-        totals = family.totals(entry, one.design, sums)
-        noise = discrete_laplace(one.scale, totals.shape, self.rng)
-        data = encode_statistic(one, (totals + noise).astype(object))
+        totals = family.totals(entry, released.design, sums)
+        noise = discrete_laplace(released.scale, totals.shape, self.rng)
+        data = encode_statistic(released, (totals + noise).astype(object))
         (folder / f"{called}.parquet").write_bytes(data)
         file = DataFile(
             statistic=called,

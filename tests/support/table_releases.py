@@ -51,7 +51,7 @@ def publish_tables(root: Path, **changes: Any) -> str:
     plan = compile_plan(load_spec(mapping("data", **{**content, **changes})))
     rng = np.random.default_rng(4)
     values = {
-        one.name: rng.integers(0, 60, (one.n_cells, len(one.components))).astype(object)
-        for one in plan.statistics
+        statistic.name: rng.integers(0, 60, (statistic.n_cells, len(statistic.components))).astype(object)
+        for statistic in plan.statistics
     }
     return str(publish(root, plan, values))

@@ -60,7 +60,7 @@ from suffice.pipeline.math.distributions.composite import PartlyClipped
 from suffice.pipeline.math.distributions.distribution import coordinate_of
 from suffice.pipeline.math.distributions.mixed import MixedDistribution
 from suffice.pipeline.math.distributions.quadrature import GriddedDistribution, integral_rule
-from suffice.pipeline.math.engines.combined import mixture_distribution
+from suffice.pipeline.math.engines.posterior_mixture import mixture_distribution
 from suffice.pipeline.math.priors.composed import ComposedOnLine, OfOneNumber, composed_on_line
 from suffice.pipeline.math.priors.density import Density
 from suffice.pipeline.math.priors.mixtures import Mixture, SpreadScale

@@ -56,9 +56,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from suffice.errors import UsageError
-from suffice.pipeline.math.engines.combined import PosteriorMixture
 from suffice.pipeline.math.engines.normal.moment_posterior import MomentsDistribution
 from suffice.pipeline.math.engines.one_sum.sum_posterior import LatentSumPosterior
+from suffice.pipeline.math.engines.posterior_mixture import PosteriorMixture
 
 if TYPE_CHECKING:
     from suffice.pipeline.math.distributions.distribution import Distribution

@@ -52,7 +52,7 @@ from suffice.pipeline.math.distributions.normal import Normal
 from suffice.pipeline.math.distributions.normal_inverse_gamma import NormalInverseGamma
 from suffice.pipeline.math.distributions.weighted_sum import WeightedSum
 from suffice.pipeline.math.distributions.within_limits import Restricted, WithinLimits
-from suffice.pipeline.math.engines.combined import PosteriorMixture
+from suffice.pipeline.math.engines.posterior_mixture import PosteriorMixture
 from suffice.pipeline.math.parameters.arguments import points_for
 from suffice.pipeline.math.priors.by_name import Independent, JointDensity
 from suffice.pipeline.math.priors.composed import Points, Truncated

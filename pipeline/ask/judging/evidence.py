@@ -29,8 +29,8 @@ from suffice.pipeline.math.distributions.mixed import MixedDistribution
 from suffice.pipeline.math.distributions.quadrature import GriddedDistribution
 from suffice.pipeline.math.distributions.reweighted import ReweightedDraws
 from suffice.pipeline.math.distributions.within_limits import unrestricted
-from suffice.pipeline.math.engines.combined import PosteriorMixture
 from suffice.pipeline.math.engines.one_sum.sum_posterior import LatentSumPosterior
+from suffice.pipeline.math.engines.posterior_mixture import PosteriorMixture
 from suffice.pipeline.terms.released.noise_distribution import require_laplace
 
 if TYPE_CHECKING:

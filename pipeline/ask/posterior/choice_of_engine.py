@@ -32,7 +32,7 @@ from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.distributions.composite import CellBlocks
 from suffice.pipeline.math.distributions.distribution import Labelled
 from suffice.pipeline.math.distributions.within_limits import unrestricted
-from suffice.pipeline.math.engines.combined import mixture_distribution, weighed
+from suffice.pipeline.math.engines.posterior_mixture import mixture_distribution, weighed
 from suffice.pipeline.math.priors.coefficients import Coefficients, NonConjugate
 from suffice.pipeline.math.priors.composed import OfOneNumber
 from suffice.pipeline.math.priors.log_prior import LogPrior

@@ -28,7 +28,8 @@ records of merged cells              ``unions``                              0.0
 means of noisy counts, no prior      ``count_likelihoods``                   1e-10 nats
 probabilities of counts, no prior    ``several_counts``                      1e-6 nats, and stated
 a log likelihood, as a table         ``tabulated``                           stated by the table
-a mixture of priors; data sets       ``combined``                            none; Monte Carlo
+a mixture of priors                  ``posterior_mixture``                   none
+data sets                            ``combined``                            Monte Carlo
 the parameters in JAX                ``jax_sums``, ``jax_moments``           e^-45 of the noise
 ==================================== ======================================= ============================
 

@@ -1,21 +1,14 @@
-r"""Posteriors combined: mixtures over prior components, ratios to the prior, and products over data sets.
+r"""Posteriors combined: ratios to the prior, and products over data sets.
 
 Every posterior here is a mixture of conjugate distributions with natural parameters :math:`\eta` and
-normaliser :math:`Z(\eta)`; the prior has :math:`\eta_0`. Three questions are answered.
-
-A prior that is a mixture :math:`\sum_j w_j p_j(\theta)`. With :math:`p(y \mid j)` the evidence of component
-j,
-
-.. math::
-    p(\theta \mid y) = \sum_j s_j \, p_j(\theta \mid y), \qquad
-    s_j = \frac{w_j \, p(y \mid j)}{\sum_i w_i \, p(y \mid i)} \qquad (1)
+normaliser :math:`Z(\eta)`; the prior has :math:`\eta_0`. Two questions are answered.
 
 How much denser a mixture is than the prior at x. In its coordinate every conjugate distribution of one
 parameter has two numbers :math:`\eta_i` and shares two functions t(x) with the prior, so that
 
 .. math::
     \log \frac{\sum_i \omega_i p_i(x)}{p_0(x)} = \log \sum_i \omega_i \frac{p_i(x_0)}{p_0(x_0)}
-    e^{(\eta_i - \eta_0) \cdot (t(x) - t(x_0))} \qquad (2)
+    e^{(\eta_i - \eta_0) \cdot (t(x) - t(x_0))} \qquad (1)
 
 Where a component is the prior, its ratio is constant, however far out. Summands are kept to seven digits.
 
@@ -24,18 +17,17 @@ R disjoint data sets that share their parameters alone. With independent draws :
 .. math::
     p(\theta \mid y_1, \dots, y_R) \propto \mathrm{E} \left[ w \, p(\theta; \eta) \right], \quad
     \eta = \sum_r \eta_r - (R - 1) \eta_0, \quad
-    w = \frac{Z(\eta)\, Z(\eta_0)^{R - 1}}{Z(\eta_1) \cdots Z(\eta_R)} \qquad (3)
+    w = \frac{Z(\eta)\, Z(\eta_0)^{R - 1}}{Z(\eta_1) \cdots Z(\eta_R)} \qquad (2)
 
 The weight w is the evidence that the latent statistics come from one parameter. Data sets are merged two at
 a time, in a tree (Lindsten et al., JCGS 26, 2017); each draw of one meets ``PARTNERS`` of the other. This is
 exact as the number of draws grows; where fewer than ``FEWEST_EFFECTIVE`` count, the product is refused:
 
-.. math:: n_{\text{eff}} = 1 / \sum_i \bar w_i^2, \qquad \sum_i \bar w_i = 1 \qquad (4)
+.. math:: n_{\text{eff}} = 1 / \sum_i \bar w_i^2, \qquad \sum_i \bar w_i = 1 \qquad (3)
 
 ============ ================ ========================================= ==========================
 symbol       in the code      meaning                                   shape
 ============ ================ ========================================= ==========================
-s_j          ``share``        posterior probability of a component      (n_laws, n_cells)
 eta          ``eta``          natural parameters of draws               (n_particles, n_cells, k)
 eta_i-eta_0  ``numbers``      of components, less those of the prior    (2, n_components)
 t(x)-t(x_0)  ``rises``        the functions they multiply               (2, n)
@@ -46,19 +38,18 @@ n_eff        ``effective``    effective draws                           (n_cells
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias, runtime_checkable
 
 import numpy as np
 
-from suffice.errors import PriorError, UsageError
+from suffice.errors import UsageError
 from suffice.pipeline.math.distributions.adaptive_blocks import SLICE
-from suffice.pipeline.math.distributions.composite import ConjugateMixture, Draws, PiecewiseTables
+from suffice.pipeline.math.distributions.composite import ConjugateMixture, PiecewiseTables
 from suffice.pipeline.math.distributions.dirichlet import BetaDistribution, BlockDirichlet
 from suffice.pipeline.math.distributions.distribution import Distribution, coordinate_of
 from suffice.pipeline.math.distributions.gamma import GammaDistribution, InverseGammaDistribution
 from suffice.pipeline.math.distributions.normal import NormalDistribution
-from suffice.pipeline.math.distributions.normal_inverse_gamma import NormalInverseGammaDistribution
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -67,8 +58,7 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.math.distributions.composite import Piece
     from suffice.pipeline.math.distributions.distribution import ConjugateDistribution, MixtureOfConjugates
-    from suffice.pipeline.math.priors.mixtures import Mixture
-    from suffice.typing import Cells, Floats, Rows
+    from suffice.typing import Floats, Rows
 
     Entries: TypeAlias = NDArray[np.int64]
 
@@ -98,7 +88,7 @@ class MixtureRatio:
         at = coordinate.centre[[int(np.argmax(log_weight))]]
         return cls(
             start=log_weight + coordinate.log_density(at) - coordinate_of(prior).log_density(at),
-            # (2): t is the same for all, so numbers are subtracted, not densities.
+            # (1): t is the same for all, so numbers are subtracted, not densities.
             numbers=_numbers(distributions, at) - _numbers(prior, at),
             rises=_rises(distributions, at),
         )
@@ -286,7 +276,7 @@ def products(
             like = factor[0].prior_distribution()
             eta, effective = _tree(factor, like, PARTICLES, rng)
             for cell in np.flatnonzero(effective < ENOUGH_EFFECTIVE).tolist():
-                # The error of (3) falls as one over the root of n_eff: more draws where few agree.
+                # The error of (2) falls as one over the root of n_eff: more draws where few agree.
                 alone = _of_cell(factors(rows[[cell]])[position], rng)
                 eta[:, [cell]], effective[[cell]] = alone
             merged[-1].append((like, eta, effective))
@@ -362,7 +352,7 @@ def _merge(
     log_z_left, others = _log_z(like, left), _log_z(like, right)
     weight = np.empty((len(shifts), particles, cells))
     for position, shift in enumerate(shifts):
-        # (3) with R = 2: eta = eta_1 + eta_2 - eta_0, and log w = log Z(eta) - log Z(eta_1) - log Z(eta_2).
+        # (2) with R = 2: eta = eta_1 + eta_2 - eta_0, and log w = log Z(eta) - log Z(eta_1) - log Z(eta_2).
         together = left + np.roll(right, shift, axis=0) - start
         weight[position] = _log_z(like, together) - log_z_left - np.roll(others, shift, axis=0)
     weight = np.exp(weight - np.max(weight, axis=(0, 1)))
@@ -372,7 +362,7 @@ def _merge(
     by_right = np.sum(
         [np.roll(part, -shift, axis=0) for part, shift in zip(weight, shifts, strict=True)], axis=0
     )
-    # (4), of the data set whose draws are weighed less evenly.
+    # (3), of the data set whose draws are weighed less evenly.
     effective = 1.0 / np.maximum(np.sum(by_left**2, axis=0), np.sum(by_right**2, axis=0))
     chosen = _systematic(weight.reshape(-1, cells), particles, rng)
     shift_of, first = np.divmod(chosen, particles)
@@ -395,153 +385,3 @@ def _systematic(shares: Floats, size: int, rng: np.random.Generator) -> NDArray[
         targets = (np.arange(size) + rng.random()) / size * ends[-1]
         chosen[:, cell] = rng.permutation(np.minimum(np.searchsorted(ends, targets), len(ends) - 1))
     return chosen
-
-
-@runtime_checkable
-class DistributionWithEvidence(Distribution, Protocol):
-    """A distribution that says how probable the release is under its prior."""
-
-    @property
-    def log_evidence(self) -> Floats:
-        """Log probabilities or densities, (n_cells,), but for a constant that no prior changes."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PosteriorMixture(Draws):
-    """Components' posteriors, weighted; made by ``mixture_distribution``.
-
-    Attributes
-    ----------
-    distributions : tuple of Distribution
-        The components' posteriors.
-    share : ndarray of shape (n_laws, n_cells), float64
-        Their posterior probabilities.
-    log_evidence : ndarray of shape (n_cells,), float64
-        Log of the components' evidence, averaged by prior weight: up to the constant that theirs have.
-    """
-
-    distributions: tuple[Distribution, ...]
-    share: Floats
-    log_evidence: Floats
-
-    @property
-    def parameters(self) -> tuple[str, ...]:
-        """Names of the parameters."""
-        return self.distributions[0].parameters
-
-    def mean(self, parameter: str) -> Floats:
-        """Means."""
-        means = np.stack([distribution.mean(parameter) for distribution in self.distributions])
-        return self._average(means)
-
-    def sd(self, parameter: str) -> Floats:
-        """Posterior standard deviations."""
-        means = np.stack([distribution.mean(parameter) for distribution in self.distributions])
-        sds = np.stack([distribution.sd(parameter) for distribution in self.distributions])
-        with np.errstate(invalid="ignore"):
-            # Var theta = sum_j s_j (Var_j + (mean_j - mean)^2).
-            squares = sds**2 + (means - self._average(means)) ** 2
-        return np.sqrt(self._average(np.where(np.isnan(squares), np.inf, squares)))
-
-    @property
-    def is_from_draws(self) -> bool:
-        """Whether quantiles are those of draws: not given exact sums of a mean and a variance."""
-        return not all(
-            isinstance(component, NormalInverseGammaDistribution) for component in self.distributions
-        )
-
-    def quantiles(self, parameter: str, q: Sequence[float], draws: int, rng: np.random.Generator) -> Floats:
-        """Quantiles: exact of a mean and a variance given exact sums, of independent draws elsewhere."""
-        conjugate = [part for part in self.distributions if isinstance(part, NormalInverseGammaDistribution)]
-        if len(conjugate) == len(self.distributions):
-            from suffice.pipeline.math.engines.normal.marginal_quantiles import MarginalMixture
-
-            is_variance = parameter == self.parameters[1]
-            marginal = MarginalMixture.of_conjugates(conjugate, self.share, is_variance=is_variance)
-            return marginal.quantiles(q, self.share.shape[1])
-        return Draws.quantiles(self, parameter, q, draws, rng)
-
-    def cdf(self, points: Floats) -> Floats:
-        """Distribution functions of one parameter at points (n_cells, n_points)."""
-        parts: Any = self.distributions
-        return self._average(np.stack([part.cdf(points) for part in parts]))
-
-    def span(self, level: float) -> Floats:
-        """Ends beyond which at most about this much lies on either side, of one parameter: (n_cells, 2).
-
-        The outermost quantiles of components, but for those whose share is smaller still.
-        """
-        (name,) = self.parameters
-        rng = np.random.default_rng(0)  # quantiles of one parameter rest on no draws
-        ends = np.stack([part.quantiles(name, [level, 1.0 - level], 0, rng) for part in self.distributions])
-        counts = self.share > level
-        low = np.min(np.where(counts, ends[..., 0], np.inf), axis=0)
-        high = np.max(np.where(counts, ends[..., 1], -np.inf), axis=0)
-        return np.stack([low, high], axis=1)
-
-    def take(self, cells: Cells) -> Self:
-        """Return the distribution of some cells, ascending."""
-        parts: Any = self.distributions
-        return replace(
-            self,
-            distributions=tuple(part.take(cells) for part in parts),
-            share=self.share[:, cells],
-            log_evidence=self.log_evidence[cells],
-        )
-
-    def density(self, parameter: str, points: Floats) -> Floats | None:
-        """Marginal densities; None where those of a component are not known."""
-        parts = [distribution.density(parameter, points) for distribution in self.distributions]
-        known = [part for part in parts if part is not None]
-        return self._average(np.stack(known)) if len(known) == len(parts) else None
-
-    def sample(self, draws: int, rng: np.random.Generator) -> dict[str, Floats]:
-        """Independent joint draws."""
-        # A draw of the mixture (1) is one of component j, chosen with probability s_j.
-        ends = np.cumsum(self.share, axis=0)
-        chosen = np.sum(rng.random((draws, ends.shape[1])) > ends[:-1, None], axis=0)
-        parts = [distribution.sample(draws, rng) for distribution in self.distributions]
-        result = {}
-        for parameter in self.parameters:
-            drawn = np.stack([part[parameter] for part in parts])
-            index = chosen.reshape(1, *chosen.shape, *(1,) * (drawn.ndim - 3))
-            result[parameter] = np.take_along_axis(drawn, index, axis=0)[0]
-        return result
-
-    def _average(self, values: Floats) -> Floats:
-        share = self.share.reshape(*self.share.shape, *(1,) * (values.ndim - 2))
-        with np.errstate(invalid="ignore"):
-            parts = np.where(share > 0.0, share * values, 0.0)
-        average: Floats = np.sum(parts, axis=0)
-        return average
-
-
-def mixture_distribution(prior: Mixture, distributions: Sequence[Distribution]) -> PosteriorMixture:
-    """Weigh the components' posteriors by prior weight and evidence.
-
-    Raises
-    ------
-    PriorError
-        Where the family's distribution does not say its evidence.
-    """
-    known = [
-        distribution for distribution in distributions if isinstance(distribution, DistributionWithEvidence)
-    ]
-    if len(known) < len(distributions):
-        message = "this family takes no mixture of priors yet: give one of its components"
-        raise PriorError(message)
-    return weighed(prior, distributions, [distribution.log_evidence for distribution in known])
-
-
-def weighed(
-    prior: Mixture, distributions: Sequence[Distribution], log_evidence: Sequence[Floats]
-) -> PosteriorMixture:
-    """Weigh the components' posteriors by prior weight and the given evidence, each (n_cells,)."""
-    # (1), in logarithms; the denominator is the evidence of the mixture.
-    log_share = np.log(np.array(prior.weights))[:, None] + np.stack(log_evidence)
-    total = np.logaddexp.reduce(log_share)
-    return PosteriorMixture(
-        distributions=tuple(distributions),
-        share=np.exp(log_share - total),
-        log_evidence=total - np.log(np.sum(np.array(prior.weights))),
-    )

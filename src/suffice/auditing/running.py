@@ -37,7 +37,7 @@ from suffice.pipeline.rows.reduce import tree
 from suffice.pipeline.rows.sources import contract, schema_check
 from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.terms.declaration.privacy_loss import PrivacyLoss
-from suffice.profile import settings
+from suffice.profile import finding
 from suffice.profile.settings import Settings
 from suffice.releasing import release as releasing
 from suffice.storage.ledger.opening import create_ledger, open_ledger
@@ -296,7 +296,7 @@ class Runner:
             stack.enter_context(patched(releasing, "open_release", open_marked))
             stack.enter_context(patched(releasing, "settings", _as_asked))
             stack.enter_context(patched(releasing, "signer_from_environment", lambda: None))
-            stack.enter_context(patched(settings, "FIXED_PLACE", Path("/nonexistent/suffice.toml")))
+            stack.enter_context(patched(finding, "FIXED_PLACE", Path("/nonexistent/suffice.toml")))
             stack.enter_context(
                 patched(contract, "SPLIT_VALUES", 1)
             )  # of few rows there are several splits, too

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 from suffice.errors import SufficeError
 from suffice.pages.drawing import fitted
-from suffice.pages.publication_page import is_inert, publication_page, published_tables
+from suffice.pages.publication_page import is_inert, publication_page
+from suffice.pages.published_tables import published_tables
 from suffice.pages.release_page import Link
 from suffice.pipeline.ask.publication.request import Request, model_text, pooled_text
 from suffice.pipeline.spec.about import NOTHING

@@ -31,7 +31,7 @@ from suffice.cli.options import JsonOption  # noqa: TC001 - Typer reads the anno
 from suffice.cli.output import forget_withdrawn, say, say_json
 from suffice.errors import ReleaseInterruptedError, SufficeError, UsageError, bounded_message
 from suffice.monitoring import records
-from suffice.profile import settings
+from suffice.profile import finding, settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -228,7 +228,7 @@ def options(
     ] = None,
 ) -> None:
     """Release differentially private sufficient statistics once; draw posteriors from them for ever."""
-    settings.CHOSEN.set(profile)
+    finding.CHOSEN.set(profile)
 
 
 def demo(
@@ -321,7 +321,7 @@ def _interrupt(_signal: int, _frame: object) -> NoReturn:
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run the command line, and exit with its status."""
-    chosen, log = settings.CHOSEN.set(None), records.CURRENT.set(None)
+    chosen, log = finding.CHOSEN.set(None), records.CURRENT.set(None)
     collected_at = gc.get_threshold()
     gc.set_threshold(GARBAGE)
     # Else the process is a program's, whose files may be closed by what is collected.
@@ -343,7 +343,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     finally:
         gc.set_threshold(*collected_at)
         records.CURRENT.reset(log)
-        settings.CHOSEN.reset(chosen)  # of this command alone, where a program runs several
+        finding.CHOSEN.reset(chosen)  # of this command alone, where a program runs several
 
 
 def leave_garbage() -> None:

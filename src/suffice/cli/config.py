@@ -11,7 +11,7 @@ from suffice.cli import output
 from suffice.cli.options import JsonOption  # noqa: TC001 - Typer reads it
 from suffice.cli.output import say
 from suffice.errors import PinnedError, UsageError
-from suffice.profile import settings
+from suffice.profile import finding, settings
 from suffice.profile.values import LOG_FORMATS, redacted
 
 app = typer.Typer(
@@ -57,7 +57,7 @@ def show(
     as_json: JsonOption = False,
 ) -> None:
     """Show which deployment profile holds, each value, and where it came from; never a secret."""
-    in_force = settings.find_profile()
+    in_force = finding.find_profile()
     asked = {"ledger": ledger_url, "store": store_uri, "cluster": cluster_address}
     rows = {name: _row(name, asked.get(name), in_force) for name in settings.VARIABLES}
     rows["spool"] = _spool_row(rows["spool"], rows["ledger"], asked["ledger"], in_force)
@@ -75,7 +75,7 @@ def show(
         raise typer.Exit(UsageError.exit_status)
 
 
-def _row(name: str, given: str | None, in_force: settings.ProfileInForce | None) -> ShownSetting:
+def _row(name: str, given: str | None, in_force: finding.ProfileInForce | None) -> ShownSetting:
     """Describe one value; one that the profile refuses is shown as that, for whoever has to mend it."""
     profile = in_force.profile if in_force else None
     value, origin, refused = given, "option", False
@@ -93,7 +93,7 @@ def _row(name: str, given: str | None, in_force: settings.ProfileInForce | None)
 
 
 def _spool_row(
-    row: ShownSetting, ledger: ShownSetting, given: str | None, in_force: settings.ProfileInForce | None
+    row: ShownSetting, ledger: ShownSetting, given: str | None, in_force: finding.ProfileInForce | None
 ) -> ShownSetting:
     """Describe where drawn files wait: beside an SQLite ledger, unless a place is named."""
     if row["value"] is not None or row["refused"] or ledger["refused"]:
@@ -109,7 +109,7 @@ def _spool_row(
     return {**row, "value": str(beside), "origin": "beside the ledger"}
 
 
-def _keys_row(in_force: settings.ProfileInForce | None) -> ShownSetting:
+def _keys_row(in_force: finding.ProfileInForce | None) -> ShownSetting:
     profile = in_force.profile if in_force else None
     pinned = list(profile.public_keys or ()) if profile else []
     named = os.environ.get(settings.PUBLIC_KEYS) or None
@@ -123,7 +123,7 @@ def _keys_row(in_force: settings.ProfileInForce | None) -> ShownSetting:
     return _described("public_keys", value, origin, pinned, refused=refused)
 
 
-def _other_rows(in_force: settings.ProfileInForce | None) -> list[ShownSetting]:
+def _other_rows(in_force: finding.ProfileInForce | None) -> list[ShownSetting]:
     profile = in_force.profile if in_force else None
     rows = []
     for name in ("spec_folders", "publications", "tables", "output_folders"):
@@ -147,13 +147,13 @@ def _described(
     }
 
 
-def _ignored(in_force: settings.ProfileInForce | None) -> list[str]:
+def _ignored(in_force: finding.ProfileInForce | None) -> list[str]:
     """Name the variable that names another profile than the one that holds."""
-    named = os.environ.get(settings.CONFIG)
+    named = os.environ.get(finding.CONFIG)
     is_ignored = (
         in_force is not None and in_force.origin != "environment" and bool(named) and named != in_force.path
     )
-    return [settings.CONFIG] if is_ignored else []
+    return [finding.CONFIG] if is_ignored else []
 
 
 def _print(document: ConfigDocument) -> None:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from suffice.doctor.contract import ok, problem, warning
 from suffice.monitoring.records import COUNTS_FOLDER
-from suffice.profile.settings import CONFIG, PUBLIC_KEYS, VARIABLES, find_profile, log_setting
+from suffice.profile.finding import CONFIG, find_profile
+from suffice.profile.settings import PUBLIC_KEYS, VARIABLES, log_setting
 from suffice.profile.values import LOG, ledger_identity, redacted
 from suffice.storage.releases.spool import spool_path
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from suffice.errors import SufficeError
-from suffice.pages.publication_page import LARGEST_PARQUET, MOST_PAIRED, cut, rows_of
+from suffice.pages.published_tables import LARGEST_PARQUET, MOST_PAIRED, cut, rows_of
 from suffice.pipeline.ask.borrowing.side_by_side import ALONE
 from suffice.pipeline.ask.borrowing.walk import WINDOW
 

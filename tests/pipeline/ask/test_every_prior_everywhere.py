@@ -126,15 +126,15 @@ def predictive(pair: list[Release], statistic: str, prior: Any) -> Any:
 
 
 def compared_priors(pair: list[Release], statistic: str, prior: Any) -> Any:
-    found = suffice.compare_priors(pair[0], statistic, [prior, None], where={"origin": "JFK"})
-    return found.log_bayes_factors
+    comparison = suffice.compare_priors(pair[0], statistic, [prior, None], where={"origin": "JFK"})
+    return comparison.log_bayes_factors
 
 
 def compared(pair: list[Release], statistic: str, prior: Any) -> Any:
-    found = suffice.compare(
+    comparison = suffice.compare(
         pair[0], pair[1], statistic, prior=prior, where={"origin": "JFK"}, draws=200, rng=1
     )
-    return [row["change"] for row in found.rows()]
+    return [row["change"] for row in comparison.rows()]
 
 
 def pooled(pair: list[Release], statistic: str, prior: Any) -> Any:
@@ -212,9 +212,9 @@ def test_every_kind_is_answered_or_refused(
     more = (tmp_path,) if place == "publish" else ()
     words = REFUSED.get((place, statistic, kind))
     if words is None:
-        found = np.asarray(PLACES[place](pair, statistic, prior, *more), dtype=np.float64)
-        assert found.size
-        assert np.all(np.isfinite(found))
+        answer = np.asarray(PLACES[place](pair, statistic, prior, *more), dtype=np.float64)
+        assert answer.size
+        assert np.all(np.isfinite(answer))
         return
     with pytest.raises((PriorError, UsageError), match=words) as refusal:
         PLACES[place](pair, statistic, prior, *more)

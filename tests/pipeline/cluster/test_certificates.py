@@ -38,7 +38,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def own(made: Path, tmp_path: Path) -> Path:
+def copied(made: Path, tmp_path: Path) -> Path:
     """Return a copy of them of the test's own."""
     return shutil.copytree(made, tmp_path / "cluster")
 
@@ -81,7 +81,8 @@ def test_keys_are_for_their_owner_alone(made: Path) -> None:
 def test_a_year_for_roles_and_ten_for_the_authority(made: Path) -> None:
     now = dt.datetime.now(dt.UTC)
     lasts = {
-        one.role: round((one.ends - now) / dt.timedelta(days=1)) for one in certificates_in(made).certificates
+        certificate.role: round((certificate.ends - now) / dt.timedelta(days=1))
+        for certificate in certificates_in(made).certificates
     }
     assert lasts == {"ca": 3650, "scheduler": 365, "worker": 365, "client": 365}
     authority = read(made / "ca.pem").extensions.get_extension_for_class(x509.BasicConstraints).value
@@ -89,33 +90,37 @@ def test_a_year_for_roles_and_ten_for_the_authority(made: Path) -> None:
     assert authority.path_length == 0
 
 
-def test_a_second_call_changes_nothing(own: Path) -> None:
-    before = {path.name: path.read_bytes() for path in own.iterdir()}
-    assert certificates_in(own).status == "unchanged"
+def test_a_second_call_changes_nothing(copied: Path) -> None:
+    before = {path.name: path.read_bytes() for path in copied.iterdir()}
+    assert certificates_in(copied).status == "unchanged"
     with pytest.raises(UsageError, match="add --renew"):
-        certificates_in(own, days=3)
-    (own / "ca.key").unlink()  # kept elsewhere
-    assert certificates_in(own).status == "unchanged"
-    assert {path.name: path.read_bytes() for path in own.iterdir()} == {
+        certificates_in(copied, days=3)
+    (copied / "ca.key").unlink()  # kept elsewhere
+    assert certificates_in(copied).status == "unchanged"
+    assert {path.name: path.read_bytes() for path in copied.iterdir()} == {
         name: data for name, data in before.items() if name != "ca.key"
     }
 
 
-def test_renewing_keeps_the_authority(own: Path) -> None:
-    before = {path.name: path.read_bytes() for path in own.iterdir()}
-    found = certificates_in(own, days=3, renew=True)
+def test_renewing_keeps_the_authority(copied: Path) -> None:
+    before = {path.name: path.read_bytes() for path in copied.iterdir()}
+    renewed = certificates_in(copied, days=3, renew=True)
     now = dt.datetime.now(dt.UTC)
-    assert all(one.ends < now + dt.timedelta(days=4) for one in found.certificates if one.role != "ca")
-    after = {path.name: path.read_bytes() for path in own.iterdir()}
+    assert all(
+        certificate.ends < now + dt.timedelta(days=4)
+        for certificate in renewed.certificates
+        if certificate.role != "ca"
+    )
+    after = {path.name: path.read_bytes() for path in copied.iterdir()}
     assert after.keys() == FILES
     assert {name for name in FILES if after[name] == before[name]} == {"ca.pem", "ca.key"}
-    assert {stat.S_IMODE(path.stat().st_mode) for path in own.glob("*.key")} == {0o600}
+    assert {stat.S_IMODE(path.stat().st_mode) for path in copied.glob("*.key")} == {0o600}
 
 
-def test_nothing_outlasts_its_authority(own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    ends = read(own / "ca.pem").not_valid_after_utc
-    certificates_in(own, days=3650, renew=True)
-    assert read(own / "worker.pem").not_valid_after_utc <= ends
+def test_nothing_outlasts_its_authority(copied: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ends = read(copied / "ca.pem").not_valid_after_utc
+    certificates_in(copied, days=3650, renew=True)
+    assert read(copied / "worker.pem").not_valid_after_utc <= ends
 
     class Later(dt.datetime):
         @classmethod
@@ -124,17 +129,17 @@ def test_nothing_outlasts_its_authority(own: Path, monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(dt, "datetime", Later)
     with pytest.raises(UsageError, match="the authority has ended"):
-        certificates_in(own, renew=True)
-    assert all(one.has_ended for one in certificates_in(own).certificates)
+        certificates_in(copied, renew=True)
+    assert all(certificate.has_ended for certificate in certificates_in(copied).certificates)
 
 
 @pytest.mark.parametrize("name", sorted(FILES - {"ca.key"}))
-def test_what_is_missing_is_named_and_nothing_is_overwritten(own: Path, name: str) -> None:
-    (own / name).unlink()
+def test_what_is_missing_is_named_and_nothing_is_overwritten(copied: Path, name: str) -> None:
+    (copied / name).unlink()
     with pytest.raises(UsageError, match=f"{name}: this file is missing"):
-        certificates_in(own)
+        certificates_in(copied)
     if not name.startswith("ca"):
-        assert certificates_in(own, renew=True).status == "renewed"
+        assert certificates_in(copied, renew=True).status == "renewed"
 
 
 @pytest.mark.parametrize(
@@ -145,21 +150,21 @@ def test_what_is_missing_is_named_and_nothing_is_overwritten(own: Path, name: st
         ("client.key", "not the key of client.pem"),
     ],
 )
-def test_broken_files_are_named(own: Path, name: str, rule: str) -> None:
-    (own / name).write_text("-----BEGIN NOTHING-----")
+def test_broken_files_are_named(copied: Path, name: str, rule: str) -> None:
+    (copied / name).write_text("-----BEGIN NOTHING-----")
     with pytest.raises(UsageError, match=f"{name}: this is {rule}"):
-        certificates_in(own)
+        certificates_in(copied)
 
 
-def test_another_authoritys_files_are_told_apart(own: Path, tmp_path: Path) -> None:
+def test_another_authoritys_files_are_told_apart(copied: Path, tmp_path: Path) -> None:
     certificates_in(tmp_path / "other")
     for name in ("worker.pem", "worker.key"):
-        shutil.copy(tmp_path / "other" / name, own / name)
+        shutil.copy(tmp_path / "other" / name, copied / name)
     with pytest.raises(UsageError, match=r"worker\.pem: the authority in ca\.pem does not vouch"):
-        certificates_in(own)
-    shutil.copy(tmp_path / "other" / "ca.key", own / "ca.key")
+        certificates_in(copied)
+    shutil.copy(tmp_path / "other" / "ca.key", copied / "ca.key")
     with pytest.raises(UsageError, match="not the key of the authority"):
-        certificates_in(own, renew=True)
+        certificates_in(copied, renew=True)
 
 
 def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
@@ -171,11 +176,11 @@ def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(os.name != "posix", reason="modes are POSIX's")
 @pytest.mark.parametrize("mode", [0o720, 0o702, 0o1777])
-def test_a_folder_that_others_can_write_is_refused(own: Path, tmp_path: Path, mode: int) -> None:
+def test_a_folder_that_others_can_write_is_refused(copied: Path, tmp_path: Path, mode: int) -> None:
     """Whoever can write there could put in an authority of their own."""
     shared = tmp_path / "shared"
     shared.mkdir()
-    for folder, more in ((shared, {}), (own, {"renew": True})):
+    for folder, more in ((shared, {}), (copied, {"renew": True})):
         before = {path.name: path.read_bytes() for path in folder.iterdir()}
         folder.chmod(mode)
         with pytest.raises(UsageError, match="others can write in this folder"):
@@ -253,14 +258,14 @@ def test_each_end_asks_for_a_certificate(
     tls_address: str, made: Path, tmp_path: Path, end: str, who: str
 ) -> None:
     """Asked by Dask's own means, without what this project looks at first."""
-    own = tls_context(made, made)
+    tls = tls_context(made, made)
     if end == "scheduler":
         address = tls_address
     else:
-        workers = asyncio.run(asked(tls_address, own))["workers"]
+        workers = asyncio.run(asked(tls_address, tls))["workers"]
         (address,) = workers
     if who == "of the authority":
-        assert asyncio.run(asked(address, own))["type"].lower() == end
+        assert asyncio.run(asked(address, tls))["type"].lower() == end
         return
     certificates_in(tmp_path / "other")
     context = {
@@ -292,25 +297,25 @@ async def asked(address: str, context: ssl.SSLContext | None) -> dict[str, Any]:
         comm.abort()
 
 
-def test_a_clients_files_are_looked_at_first(own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_clients_files_are_looked_at_first(copied: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refused(rule: str) -> None:
         with (
             pytest.raises(ClusterError, match=rule) as caught,
-            open_cluster("tls://127.0.0.1:1", certificates=str(own)),
+            open_cluster("tls://127.0.0.1:1", certificates=str(copied)),
         ):
             pass
         assert caught.value.__suppress_context__ or caught.value.__context__ is None
 
     monkeypatch.setattr(certificates, "_HOSTS_DISAGREE", dt.timedelta(days=3))
-    key = certificates.read_key((own / "ca.key").read_bytes())
+    key = certificates.read_key((copied / "ca.key").read_bytes())
     assert key is not None
-    authority = certificates.Issued(certificate=read(own / "ca.pem"), key=key)
+    authority = certificates.Issued(certificate=read(copied / "ca.pem"), key=key)
     now = dt.datetime.now(dt.UTC)
     begin = authority.certificate.not_valid_before_utc
     ended = certificates.new_certificate(authority, "client", begin=begin, ends=now, is_server=False)
-    (own / "client.pem").write_bytes(ended.pem())
+    (copied / "client.pem").write_bytes(ended.pem())
     refused("that of the client ended on")
-    (own / "client.pem").write_bytes(b"none")
+    (copied / "client.pem").write_bytes(b"none")
     refused("this is no certificate")
-    (own / "client.key").unlink()
+    (copied / "client.key").unlink()
     refused("client.key cannot be read in the folder that SUFFICE_CLUSTER_CERTIFICATES")

@@ -92,10 +92,10 @@ def test_it_is_planned_released_and_calibrated(family: Family, tmp_path: Path) -
     expected = (8 + np.sum(winds**2) / 2) / (8 + 4000)
     assert posterior.mean("variance")[0] == pytest.approx(expected, rel=0.01)
     assert posterior.sd("variance")[0] == pytest.approx(expected / np.sqrt(4000), rel=0.05)
-    found = suffice.calibrate(release, "wind", simulations=200, prior=PRIOR, n_prior="Uniform(0, 200)")
-    assert found.clipped_share < 1e-3
+    calibration = suffice.calibrate(release, "wind", simulations=200, prior=PRIOR, n_prior="Uniform(0, 200)")
+    assert calibration.clipped_share < 1e-3
     # Of three coverages 1e-7 each; a histogram of 200 ranks has such a chi square with chance 3.5e-7.
-    assert min(found.clipped[0].p_values()) > 1e-7
+    assert min(calibration.clipped[0].p_values()) > 1e-7
     pytest.importorskip("numpyro").enable_x64()
     from suffice import numpyro as likelihood
 

@@ -36,15 +36,15 @@ def test_steps_have_the_chances_of_a_fine_lattice_shared_between_neighbours() ->
     middle = (np.arange(steps * fine) + 0.5) / fine
     mass = np.diff(-np.exp(-rate * UPPER / steps * np.linspace(0.0, steps, steps * fine + 1)))
     step = np.arange(steps + 1)
-    wanted = [float(mass @ np.maximum(1.0 - np.abs(middle - one), 0.0)) for one in step]
+    wanted = [float(mass @ np.maximum(1.0 - np.abs(middle - point), 0.0)) for point in step]
     wanted[-1] += float(np.exp(-rate * UPPER))
     assert chances == pytest.approx(wanted, rel=1e-6)
 
 
 def test_any_rate_has_chances() -> None:
     rates = np.array([0.0, 1e-300, 1e-9, 1e-3, 1e3, 1e9, 1e300, np.inf])
-    found = clipped_gamma(rates, UPPER, 2.0, 64)
-    assert np.all(np.isfinite(found) & (found > 0.0))
-    assert found.sum(axis=1) == pytest.approx(1.0, abs=1e-12)
-    assert found[:2, -1] == pytest.approx(1.0)
-    assert found[-3:, 0] == pytest.approx(1.0)
+    chances = clipped_gamma(rates, UPPER, 2.0, 64)
+    assert np.all(np.isfinite(chances) & (chances > 0.0))
+    assert chances.sum(axis=1) == pytest.approx(1.0, abs=1e-12)
+    assert chances[:2, -1] == pytest.approx(1.0)
+    assert chances[-3:, 0] == pytest.approx(1.0)

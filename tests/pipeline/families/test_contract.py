@@ -41,15 +41,15 @@ def test_tables_have_the_families_of_the_registry(document: str, repository: Pat
 
 def test_documents_name_no_other_families(repository: Path) -> None:
     documents = [repository / "README.md", *sorted((repository / "docs").rglob("*.md"))]
-    found = {
+    named = {
         (str(document.relative_to(repository)), name)
         for document in documents
         if document.parent.name != "contributing"
         for names in tables_of_families(document)
         for name in names
     }
-    assert {document for document, _ in found} > set(TABLES)
-    assert not [(document, name) for document, name in sorted(found) if name not in FAMILIES]
+    assert {document for document, _ in named} > set(TABLES)
+    assert not [(document, name) for document, name in sorted(named) if name not in FAMILIES]
 
 
 class Undocumented(ColumnSpec):
@@ -103,7 +103,11 @@ def test_parameters_are_called_as_in_the_posterior(name: str) -> None:
     )
     names = FAMILIES[name].parameter_names(generative_model.plan.parameters)
     # Variances are the diagonal of a covariance: shown, but no parameter of their own.
-    shown = (own for own in posterior.parameters if (own, "covariance" in names) != ("variance", True))
+    shown = (
+        parameter
+        for parameter in posterior.parameters
+        if (parameter, "covariance" in names) != ("variance", True)
+    )
     assert names == tuple(shown)
 
 
@@ -123,10 +127,10 @@ def test_the_share_beyond_the_bounds_is_that_of_simulated_records(name: str) -> 
     )
     assert family.outside is not None
     truth = generative_model.truth(RECORDS, rng)
-    found = family.outside(*truth.reshape(RECORDS, -1).T, generative_model.plan.parameters)
+    shares = family.outside(*truth.reshape(RECORDS, -1).T, generative_model.plan.parameters)
     drawn = generative_model.sums(truth, np.ones(RECORDS, dtype=np.int64), rng)
-    error = np.sqrt(np.sum(found.share * (1.0 - found.share)))
-    assert abs(drawn.n_clipped - np.sum(found.share)) < 6.0 * error
+    error = np.sqrt(np.sum(shares.share * (1.0 - shares.share)))
+    assert abs(drawn.n_clipped - np.sum(shares.share)) < 6.0 * error
     assert drawn.n_clipped > 0
 
 

@@ -311,9 +311,9 @@ def test_exact_counts_are_projected_to_themselves(family: str) -> None:
     if family == "naive_bayes":
         assert naive_bayes.project(statistic)[:, 2:] == pytest.approx(values, abs=1e-9)
     elif family == "bayesian_network":
-        found = entry_tables(statistic, bayesian_network.project(statistic))
-        assert found["a"] == pytest.approx(found["b"].sum(axis=2), abs=1e-9)
-        released = [found[name].reshape(1, -1) for name in ("c", "b", "d")]
+        tables = entry_tables(statistic, bayesian_network.project(statistic))
+        assert tables["a"] == pytest.approx(tables["b"].sum(axis=2), abs=1e-9)
+        released = [tables[name].reshape(1, -1) for name in ("c", "b", "d")]
         assert np.concatenate(released, axis=1) == pytest.approx(values, abs=1e-9)
 
 

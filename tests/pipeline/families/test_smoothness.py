@@ -339,8 +339,8 @@ def test_they_are_infinite_where_a_record_can_be_impossible(family: str, interva
 
 
 def test_scales_without_an_upper_end_have_constants() -> None:
-    found = smoothness(posterior_of("laplace"), scale=(0.5, math.inf))
-    assert (found.lipschitz, found.difference) == (1.0, 5.0)
+    bound = smoothness(posterior_of("laplace"), scale=(0.5, math.inf))
+    assert (bound.lipschitz, bound.difference) == (1.0, 5.0)
     infinite = smoothness(posterior_of("normal"), mean=(0.0, 1.0), variance=(0.5, math.inf))
     assert math.isfinite(infinite.difference)
 
@@ -355,8 +355,8 @@ def test_scales_without_an_upper_end_have_constants() -> None:
     ],
 )
 def test_concentrations_of_the_papers_lemmas(family: str, prior: str, expected: float) -> None:
-    found, reason = concentration_of(posterior_of(family, prior=prior))
-    assert found == pytest.approx(expected, rel=2e-3)
+    concentration, reason = concentration_of(posterior_of(family, prior=prior))
+    assert concentration == pytest.approx(expected, rel=2e-3)
     assert reason == ""
 
 
@@ -364,8 +364,8 @@ def test_concentrations_of_the_papers_lemmas(family: str, prior: str, expected: 
 def test_the_prior_leaves_what_its_concentration_says(prior: str) -> None:
     """Draws farther from the median than l are at most exp(-c l) of all; not so of a c a third larger."""
     posterior = posterior_of("bernoulli", prior=prior)
-    found, _ = concentration_of(posterior)
-    assert found is not None
+    concentration, _ = concentration_of(posterior)
+    assert concentration is not None
     rng = RNG()
     drawn = {
         "Beta(2, 5)": lambda: rng.beta(2, 5, 400_000),
@@ -376,8 +376,8 @@ def test_the_prior_leaves_what_its_concentration_says(prior: str) -> None:
     levels = np.linspace(0.02, 8.0, 200)
     farther = np.mean(away[:, None] > levels, axis=0)
     error = 6.0 * np.sqrt(farther / 400_000) + 1e-5
-    assert np.all(farther <= np.exp(-found * levels) + error + 0.003)
-    assert np.any(farther > np.exp(-1.34 * found * levels) + error)
+    assert np.all(farther <= np.exp(-concentration * levels) + error + 0.003)
+    assert np.any(farther > np.exp(-1.34 * concentration * levels) + error)
 
 
 @pytest.mark.slow

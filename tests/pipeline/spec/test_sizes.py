@@ -20,35 +20,41 @@ BY_UNIT = {"epsilon": "1", "neighboring": "add_or_remove_one", "unit": {"column"
 FLAG = {"family": "bernoulli", "column": "flag"}
 
 
-def one(statistic: dict[str, Any], **changes: Any) -> dict[str, Any]:
+def with_statistic(statistic: dict[str, Any], **changes: Any) -> dict[str, Any]:
     """Return a spec of one statistic."""
     return {"groups": None, "statistics": {"x": statistic}, **changes}
 
 
 EXPANDED: dict[str, tuple[dict[str, Any], str]] = {
-    "days": (one(FLAG, groups={"d": DAYS}), "3652059 periods"),
-    "days of two columns": (one(FLAG, groups={"d": FEWER_DAYS, "e": FEWER_DAYS}), "197230 periods"),
+    "days": (with_statistic(FLAG, groups={"d": DAYS}), "3652059 periods"),
+    "days of two columns": (
+        with_statistic(FLAG, groups={"d": FEWER_DAYS, "e": FEWER_DAYS}),
+        "197230 periods",
+    ),
     "days and a range": (
-        one(FLAG, groups={"d": FEWER_DAYS, "e": {"range": ["1", "1000"]}}),
+        with_statistic(FLAG, groups={"d": FEWER_DAYS, "e": {"range": ["1", "1000"]}}),
         "98615000 cells",
     ),
     "days as categories": (
-        one({"family": "categorical", "column": "k", "categories": DAYS}),
+        with_statistic({"family": "categorical", "column": "k", "categories": DAYS}),
         "3652059 periods",
     ),
-    "a range": (one(FLAG, groups={"d": HUGE}), "9999999999999 keys"),
-    "ranges": (one(FLAG, groups={"d": MANY, "e": MANY}), "99999980000001 cells"),
+    "a range": (with_statistic(FLAG, groups={"d": HUGE}), "9999999999999 keys"),
+    "ranges": (with_statistic(FLAG, groups={"d": MANY, "e": MANY}), "99999980000001 cells"),
     "a range of categories": (
-        one({"family": "categorical", "column": "k", "categories": MANY}),
+        with_statistic({"family": "categorical", "column": "k", "categories": MANY}),
         "9999999 components",
     ),
-    "a table": (one({"family": "contingency", "columns": {"a": MANY, "b": MANY}}), "99999980000001 cells"),
+    "a table": (
+        with_statistic({"family": "contingency", "columns": {"a": MANY, "b": MANY}}),
+        "99999980000001 cells",
+    ),
     "classes and features": (
-        one({"family": "naive_bayes", "outcome": {"a": MANY}, "features": {"b": MANY}}),
+        with_statistic({"family": "naive_bayes", "outcome": {"a": MANY}, "features": {"b": MANY}}),
         "99999980000001 cells",
     ),
     "parents": (
-        one(
+        with_statistic(
             {
                 "family": "bayesian_network",
                 "nodes": {"a": MANY, "b": {"categories": MANY, "parents": ["a"]}},
@@ -57,7 +63,7 @@ EXPANDED: dict[str, tuple[dict[str, Any], str]] = {
         "cells are declared",
     ),
     "states": (
-        one(
+        with_statistic(
             {
                 "family": "markov_chain",
                 "column": "p",
@@ -70,7 +76,7 @@ EXPANDED: dict[str, tuple[dict[str, Any], str]] = {
         "99999980000001 cells",
     ),
     "members": (
-        one({**FLAG, "column": "z"}, derived={"z": {"column": "k", "in": HUGE}}),
+        with_statistic({**FLAG, "column": "z"}, derived={"z": {"column": "k", "in": HUGE}}),
         "9999999999999 keys",
     ),
 }
@@ -93,7 +99,7 @@ def test_what_would_expand_is_refused_from_its_size_alone(case: str) -> None:
 def test_a_range_that_may_be_released_takes_no_room() -> None:
     tracemalloc.start()
     try:
-        plan = compile_plan(load_spec(mapping("data", **one(FLAG, groups={"d": MANY}))))
+        plan = compile_plan(load_spec(mapping("data", **with_statistic(FLAG, groups={"d": MANY}))))
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

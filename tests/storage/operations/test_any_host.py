@@ -112,7 +112,7 @@ def test_a_spool_that_is_lost_right_after_staging_is_published_by_recovery(
     staged = stage()
     open_spools = partial(open_store, ledger_id=staged.ledger.ledger_id)
     report = recover(staged.ledger, open_spools, spool=open_spool(staged.root / "spool-2"))
-    assert [found.action for found in report.charges] == [Action.PUBLISHED]
+    assert [charge.action for charge in report.charges] == [Action.PUBLISHED]
 
 
 def test_more_than_is_kept_is_published_anywhere_once_it_stands_in_the_store(

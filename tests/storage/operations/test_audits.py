@@ -53,9 +53,9 @@ def an_audit(**changes: Any) -> dict[str, Any]:
 def test_a_grant_names_the_audit_by_its_hash(tmp_path: Path) -> None:
     path = tmp_path / "audit.json"
     path.write_bytes(encode_audit(an_audit(), None))
-    found = fitting_audit(path, "passengers")
-    assert found.named.sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
-    assert found.named.plan_hash == "a" * 64
+    audit = fitting_audit(path, "passengers")
+    assert audit.named.sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
+    assert audit.named.plan_hash == "a" * 64
 
 
 @pytest.mark.parametrize(
@@ -73,9 +73,9 @@ def test_an_audit_holds_for_accounts_with_the_contract_it_took_for_granted(
 ) -> None:
     path = tmp_path / "audit.json"
     path.write_bytes(encode_audit(an_audit(contract=AssumedContract(of=of, sha256=sha256)), None))
-    found = fitting_audit(path, "passengers")
+    audit = fitting_audit(path, "passengers")
     with nullcontext() if rule is None else pytest.raises(UsageError, match=rule):
-        found.check_contract(granted)
+        audit.check_contract(granted)
 
 
 FOUND = Flaw(level="exact", check="joint loss of neighbours", what="twice")

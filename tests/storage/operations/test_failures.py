@@ -52,8 +52,8 @@ class Run:
 
     @property
     def state(self) -> ChargeState | None:
-        found = self.ledger.find("flights", "delays", "all")
-        return None if found is None else found.state
+        known = self.ledger.find("flights", "delays", "all")
+        return None if known is None else known.state
 
     @property
     def spent_and_reserved(self) -> tuple[Any, Any]:
@@ -145,6 +145,6 @@ def test_what_another_run_published_is_no_failure(run: Run) -> None:
     published = publish(run.ledger, run.store, None, staged)
     assert published.state is ChargeState.PUBLISHED
     assert published_by_another(run.ledger, charge, ValueError()) is None, "another failure"
-    found = published_by_another(run.ledger, charge, lost)
-    assert found is not None
-    assert found.charge_id == charge.charge_id
+    by_another = published_by_another(run.ledger, charge, lost)
+    assert by_another is not None
+    assert by_another.charge_id == charge.charge_id

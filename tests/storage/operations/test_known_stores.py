@@ -225,8 +225,8 @@ class Listed:
 
         def counted(*arguments: Any) -> Any:
             self.directories += 1
-            found: Iterator[str] = walk(*arguments)
-            return found
+            paths: Iterator[str] = walk(*arguments)
+            return paths
 
         def got(files: LocalFiles, key: str, *, at_most: int) -> bytes | None:
             self.objects += 1

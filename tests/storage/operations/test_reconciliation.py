@@ -90,14 +90,16 @@ def test_the_drill(books: Books, ledger_url: str) -> None:
             *((charge.charge_id, ChargeState.PUBLISHED) for charge in published),
             (drawn.charge_id, ChargeState.ABANDONED),
         ]
-        assert [charge.release_id for charge in done.charges[:2]] == [one.release_id for one in published]
+        assert [charge.release_id for charge in done.charges[:2]] == [
+            release.release_id for release in published
+        ]
         # No charge has the number of a lost one: markers of both may stand in the store.
         assert min(charge.reserved_sequence for charge in done.charges) > drawn.reserved_sequence
         assert_whole(ledger, books, spent=4)
         for charge in published:
             where = books.store.release_uri(charge.name, charge.edition, charge.release_id)
-            found = verify_release(where, ledger=ledger)
-            assert found.problems == ()
+            verification = verify_release(where, ledger=ledger)
+            assert verification.problems == ()
         assert verify_store(books.store, ledger=ledger).problems == ()
         again = reconcile(ledger, reason=WHY)
         assert (again.charges, again.skipped) == ((), 0)
@@ -108,7 +110,7 @@ def test_the_drill(books: Books, ledger_url: str) -> None:
         again_b = pay(after, "b", until="reserved")
         assert (again_b.state, again_b.release_id) == (ChargeState.PUBLISHED, published[0].release_id)
         fresh = [pay(after, name) for name in ("e", "f", "g", "h", "i", "j")]
-        assert {one.state for one in fresh} == {ChargeState.PUBLISHED}
+        assert {release.state for release in fresh} == {ChargeState.PUBLISHED}
         with pytest.raises(BudgetExceededError):
             pay(after, "k")
         assert_whole(ledger, after, spent=10)
@@ -172,7 +174,7 @@ def test_a_store_that_the_copy_never_knew_and_a_witness(
         with pytest.raises(LedgerCorruptError, match="reconcile"):
             check_witness(ledger, witness.uri)
         done = reconcile(ledger, stores=[second.uri], witness=witness.uri, reason=WHY)
-        assert [one.charge_id for one in done.charges] == [charge.charge_id]
+        assert [each.charge_id for each in done.charges] == [charge.charge_id]
         head = ledger.head()
         assert done.witness is not None
         assert done.witness.head == check_witness(ledger, witness.uri).head == head

@@ -127,16 +127,16 @@ def test_each_state_has_its_end(
 ) -> None:
     charge = generative_model.run(state)
     report = generative_model.recover()
-    (found,) = report.charges
+    (recovered,) = report.charges
     assert report.ok
-    assert (found.charge_id, found.before, found.after, found.action) == (
+    assert (recovered.charge_id, recovered.before, recovered.after, recovered.action) == (
         charge.charge_id,
         state,
         after,
         after,
     )
-    assert found.returned == returned
-    assert found.spent == 1 - returned
+    assert recovered.returned == returned
+    assert recovered.spent == 1 - returned
     assert generative_model.state() == after
     assert generative_model.balance() == (1 - returned, 0)
     assert generative_model.files(charge) == files
@@ -154,18 +154,18 @@ def test_a_live_charge_is_left_alone_until_its_lease_passes(
     for _ in range(3):
         report = generative_model.recover(seconds=100)
         assert report.ok
-        assert [found.action for found in report.charges] == [Action.IN_PROGRESS]
+        assert [each.action for each in report.charges] == [Action.IN_PROGRESS]
         assert "left to the run that holds it" in str(report)
         generative_model.ledger.renew(charge)
     assert generative_model.state() == state
-    assert [found.action for found in generative_model.recover(seconds=121).charges] == [Action.ABANDONED]
+    assert [each.action for each in generative_model.recover(seconds=121).charges] == [Action.ABANDONED]
     with pytest.raises(ChargeLostError):
         generative_model.ledger.renew(charge)
 
 
 def test_what_is_staged_is_published_whoever_holds_it(generative_model: GenerativeModel) -> None:
     charge = generative_model.run("staged")
-    assert [found.action for found in generative_model.recover(seconds=0).charges] == [Action.PUBLISHED]
+    assert [each.action for each in generative_model.recover(seconds=0).charges] == [Action.PUBLISHED]
     assert (
         publish(generative_model.ledger, generative_model.store, None, charge).state is ChargeState.PUBLISHED
     )
@@ -199,7 +199,7 @@ def test_a_store_that_is_missing_or_another_leaves_the_charge(
         lambda _: open_store(strange.uri, ledger_id=generative_model.ledger.ledger_id),
     )
     assert "belongs to ledger" in report.charges[0].problem
-    assert [found.action for found in report.charges] == [Action.LEFT]
+    assert [charge.action for charge in report.charges] == [Action.LEFT]
     assert generative_model.state() == state
     report = recover(generative_model.ledger, lambda _: generative_model.store)
     assert report.ok
@@ -230,10 +230,10 @@ def test_files_of_earlier_abandoned_charges_go_and_those_of_releases_stay(
     hidden = generative_model.root / "delays" / "all" / dead.release_id / ".c.parquet.0123"
     hidden.write_bytes(b"half")
     report = generative_model.recover()
-    (found,) = report.charges
-    assert (found.action, found.before, found.after) == (Action.CLEANED, "abandoned", "abandoned")
-    assert len(found.removed) == 3
-    assert found.returned == 0
+    (recovered,) = report.charges
+    assert (recovered.action, recovered.before, recovered.after) == (Action.CLEANED, "abandoned", "abandoned")
+    assert len(recovered.removed) == 3
+    assert recovered.returned == 0
     assert generative_model.files(dead) == {"manifest.json"}
     assert generative_model.files(second) == PUBLISHED
     assert generative_model.recover().charges == ()
@@ -249,7 +249,7 @@ def test_files_go_only_once_the_tombstone_stands(
 
     monkeypatch.setattr(ReleaseStore, "put_tombstone", fail)
     report = generative_model.recover()
-    assert [found.problem for found in report.charges] == ["the store is away"]
+    assert [each.problem for each in report.charges] == ["the store is away"]
     assert generative_model.state() == "drawing"
     assert generative_model.files(charge) == {"a.parquet", "b.parquet"}
     monkeypatch.undo()
@@ -264,7 +264,7 @@ def test_an_abandoned_charge_whose_tombstone_was_taken_away_gets_another(
     generative_model.recover()
     (generative_model.root / "delays" / "all" / charge.release_id / "manifest.json").unlink()
     generative_model.write(charge)
-    assert [found.action for found in generative_model.recover().charges] == [Action.CLEANED]
+    assert [each.action for each in generative_model.recover().charges] == [Action.CLEANED]
     assert generative_model.files(charge) == {"manifest.json"}
 
 
@@ -283,9 +283,9 @@ def test_the_files_of_a_manifest_are_never_removed(generative_model: GenerativeM
 def test_a_tombstone_where_staged_bytes_belong_ends_the_charge(generative_model: GenerativeModel) -> None:
     charge = generative_model.run("staged")
     generative_model.store.put_tombstone("delays", "all", charge.release_id)
-    (found,) = generative_model.recover().charges
-    assert (found.before, found.after) == ("staged", "abandoned")
-    assert found.spent == 1
+    (recovered,) = generative_model.recover().charges
+    assert (recovered.before, recovered.after) == ("staged", "abandoned")
+    assert recovered.spent == 1
     assert generative_model.files(charge) == {"manifest.json"}
 
 
@@ -308,7 +308,7 @@ def test_a_manifest_that_names_the_draw_is_what_was_published(generative_model: 
     """As after a ledger was put back from a copy that was made before ``staged``."""
     plan = make_plan()
     charge = generative_model.run("drawing", plan_json=plan.canonical, plan_hash=plan.plan_hash)
-    own = compose(
+    manifest = compose(
         plan,
         data_files(plan, some_values(plan), generative_model.store),
         release_id=charge.release_id,
@@ -316,12 +316,12 @@ def test_a_manifest_that_names_the_draw_is_what_was_published(generative_model: 
         drawing_sequence=charge.drawing_sequence,
         drawing_hash=charge.drawing_hash,
     )
-    generative_model.store.put_manifest("delays", "all", charge.release_id, own)
-    (found,) = generative_model.recover().charges
-    assert (found.action, found.before) == (Action.PUBLISHED, "drawing")
+    generative_model.store.put_manifest("delays", "all", charge.release_id, manifest)
+    (recovered,) = generative_model.recover().charges
+    assert (recovered.action, recovered.before) == (Action.PUBLISHED, "drawing")
     current = generative_model.ledger.find("flights", "delays", "all")
     assert current is not None
-    assert (current.state, current.manifest_sha256) == ("published", hashlib.sha256(own).hexdigest())
+    assert (current.state, current.manifest_sha256) == ("published", hashlib.sha256(manifest).hexdigest())
     assert generative_model.files(charge) == PUBLISHED
 
 
@@ -380,7 +380,7 @@ def test_a_store_in_a_bucket_is_recovered_alike(
         report = generative_model.recover()
         kept = {key.partition("/pre/")[2] for key in server.objects}
     assert report.ok
-    assert [found.after for found in report.charges] == ["abandoned", "abandoned", "published"]
+    assert [charge.after for charge in report.charges] == ["abandoned", "abandoned", "published"]
     drawing, staged = (f"{name}/all/{left[name].release_id}" for name in ("drawing", "staged"))
     assert kept == {
         "suffice.json",

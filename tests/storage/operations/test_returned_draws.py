@@ -132,7 +132,7 @@ class Host:
 
 def unpaid(*hosts: Host) -> list[str]:
     """Name what stands in the store, and the ledgers that returned its epsilon."""
-    found = []
+    draws = []
     for host in hosts:
         with host.open() as ledger:
             store = host.store(ledger)
@@ -142,8 +142,8 @@ def unpaid(*hosts: Host) -> list[str]:
                 seen = store.objects.keys("/".join(place) + "/")
                 tombstone = manifest is not None and is_tombstone(manifest)
                 if summary.counts_as == "returned" and len(seen) > tombstone:
-                    found.append(f"{host.database}: {summary.release_id} was returned, and seen")
-    return found
+                    draws.append(f"{host.database}: {summary.release_id} was returned, and seen")
+    return draws
 
 
 @pytest.fixture
@@ -479,7 +479,7 @@ def test_the_mutants_of_the_order_are_caught(
         elif mutant == "no tombstone":
             monkeypatch.setattr(ReleaseStore, "put_tombstone", lambda *_: None)
         else:
-            monkeypatch.setattr(SqlLedger, "take_over", lambda _, found: found)
+            monkeypatch.setattr(SqlLedger, "take_over", lambda _, draws: draws)
         ended = host.recover()
         if mutant == "no take-over":
             assert "nobody took it over" in ended.problem

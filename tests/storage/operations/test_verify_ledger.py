@@ -106,10 +106,10 @@ def test_releases_of_others_and_copies_within_the_store_are_named(books: Books, 
     shutil.copytree(
         books.directory_of(charge), books.directory / "releases" / "b" / "all" / charge.release_id
     )
-    found = problems(books)
-    assert len(found) == 2
-    assert f"belongs to ledger {foreign.ledger_id}" in found[1]
-    assert found[0] == f"b/all/{charge.release_id}: its charge is for a"
+    told = problems(books)
+    assert len(told) == 2
+    assert f"belongs to ledger {foreign.ledger_id}" in told[1]
+    assert told[0] == f"b/all/{charge.release_id}: its charge is for a"
     refuse_older_ledger(books.ledger, books.store)
 
 
@@ -164,8 +164,8 @@ def test_an_older_copy_is_named_and_refused_at_the_start(
     restore_database(copy, books.database)
     with create_ledger(f"sqlite:///{books.database}") as older:
         again = Books(directory=tmp_path, ledger=older, store=books.store)
-        found = problems(again)
-        assert any(sentence in problem for problem in found), found
+        told = problems(again)
+        assert any(sentence in problem for problem in told), told
         with pytest.raises(LedgerCorruptError, match="older copy") as caught:
             refuse_older_ledger(older, books.store)
         assert caught.value.exit_status == 5

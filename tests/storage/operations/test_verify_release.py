@@ -92,9 +92,9 @@ def test_every_damaged_file_is_named(published: Published) -> None:
     (published.directory / "sub").mkdir()
     (published.directory / "sub" / "more.parquet").write_text("x")
     (published.directory / ".hidden").write_text("a writer's temporary file")
-    found = problems(published)
+    told = problems(published)
     for sentence, text in zip(
-        found,
+        told,
         [
             "carrier.parquet is missing",
             "cancelled.parquet does not have the",

@@ -28,9 +28,9 @@ def books(tmp_path: Path) -> Iterator[Books]:
 
 
 def problems(books: Books, *, with_ledger: bool = False) -> tuple[str, ...]:
-    found = verify_store(books.store, ledger=books.ledger if with_ledger else None)
-    assert found.ok is (not found.problems)
-    return found.problems
+    verification = verify_store(books.store, ledger=books.ledger if with_ledger else None)
+    assert verification.ok is (not verification.problems)
+    return verification.problems
 
 
 def test_a_whole_store_is_ok_and_counted(books: Books) -> None:
@@ -41,17 +41,22 @@ def test_a_whole_store_is_ok_and_counted(books: Books) -> None:
     books.ledger.abandon(charge, reason="tests")
     n_files = sum(len(list(books.directory_of(charge).iterdir())) for charge in published)
     for ledger in (None, books.ledger):
-        found = verify_store(books.store, ledger=ledger)
-        assert found.problems == ()
-        assert (found.releases, found.files, found.tombstones, found.markers) == (3, n_files, 1, 4)
+        verification = verify_store(books.store, ledger=ledger)
+        assert verification.problems == ()
+        assert (verification.releases, verification.files, verification.tombstones, verification.markers) == (
+            3,
+            n_files,
+            1,
+            4,
+        )
 
 
 def test_probes_of_runs_that_were_killed_are_left_over_and_no_problem(books: Books) -> None:
     pay(books, "a")
     for key in (f"probe-{'0' * 32}", f"publications/probe-{'1' * 32}"):
         books.store.objects.put_new(key, bytes(16))
-    found = verify_store(books.store, ledger=books.ledger)
-    assert (found.problems, found.left_files) == ((), 2)
+    verification = verify_store(books.store, ledger=books.ledger)
+    assert (verification.problems, verification.left_files) == ((), 2)
 
 
 @pytest.mark.parametrize(
@@ -67,10 +72,10 @@ def test_probes_of_runs_that_were_killed_are_left_over_and_no_problem(books: Boo
 )
 def test_what_is_like_a_probe_is_named(books: Books, key: str, size: int) -> None:
     books.store.objects.put_new(key, bytes(size))
-    found = verify_store(books.store)
-    assert found.left_files == 0
-    assert len(found.problems) == 1
-    assert found.problems[0].startswith(key)
+    verification = verify_store(books.store)
+    assert verification.left_files == 0
+    assert len(verification.problems) == 1
+    assert verification.problems[0].startswith(key)
 
 
 def test_every_damage_is_named(books: Books) -> None:
@@ -100,7 +105,7 @@ def test_every_damage_is_named(books: Books) -> None:
     books.store.put_tombstone("d", "all", "0" * 16)
     books.store.objects.put_new(f"d/all/{'0' * 16}/x.parquet", b"x")
     books.store.objects.put_new(f"e/all/{'1' * 16}/x.parquet", b"x")
-    found = problems(books)
+    told = problems(books)
     expected = (
         f"a/all/{first.release_id}: '{data[0].name}'",
         f"a/all/{first.release_id}: '{data[1].name}'",
@@ -112,12 +117,12 @@ def test_every_damage_is_named(books: Books) -> None:
         f"e/all/{'1' * 16}: no manifest names what stands there: 1 file",
         "notes.txt: it belongs to no release",
     )
-    assert len(found) == len(expected)
-    for sentence, beginning in zip(found, expected, strict=True):
+    assert len(told) == len(expected)
+    for sentence, beginning in zip(told, expected, strict=True):
         assert sentence.startswith(beginning.partition("'")[0]), sentence
     with_ledger = problems(books, with_ledger=True)
-    assert set(found) <= set(with_ledger)
-    assert len(set(with_ledger)) == len(with_ledger) > len(found)
+    assert set(told) <= set(with_ledger)
+    assert len(set(with_ledger)) == len(with_ledger) > len(told)
 
 
 def test_a_missing_release_shows_beside_the_ledger(books: Books) -> None:
@@ -139,9 +144,9 @@ def test_a_store_that_is_damaged_all_over_takes_bounded_memory(
         for number in range(500):
             (base / f"{number}.txt").write_bytes(b"")
     tracemalloc.start()
-    found = problems(books)
+    told = problems(books)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert len(found) == 51
-    assert found[-1] == "and 1950 more problems"
+    assert len(told) == 51
+    assert told[-1] == "and 1950 more problems"
     assert peak < 2_000_000

@@ -62,15 +62,15 @@ def test_a_publication_is_found_by_its_request(uri: str) -> None:
     assert store.ids() == () == tuple(store.all())
     store.check_create_only()
     made = publish(store)
-    found = PublicationStore.open(uri).find(publication_id)
-    assert found is not None
-    assert found.data == made.data
-    assert found.request == request_of()
-    assert {file.name: found.read(file.name) for file in found.files} == FILES
-    assert found.manifest["cost"] == "0"
-    assert found.manifest["epsilon"] == {"ab" * 8: "1"}
+    publication = PublicationStore.open(uri).find(publication_id)
+    assert publication is not None
+    assert publication.data == made.data
+    assert publication.request == request_of()
+    assert {file.name: publication.read(file.name) for file in publication.files} == FILES
+    assert publication.manifest["cost"] == "0"
+    assert publication.manifest["epsilon"] == {"ab" * 8: "1"}
     assert store.ids() == (publication_id,)
-    assert [one.publication_id for one in store.all()] == [publication_id]
+    assert [each.publication_id for each in store.all()] == [publication_id]
     assert open_publication(publication_id, store=uri).data == made.data
     assert open_publication(made.uri).uri == open_publication(f"{made.uri}/manifest.json").uri == made.uri
 
@@ -160,7 +160,7 @@ def test_a_policy_of_its_own_folder_is_enough(monkeypatch: pytest.MonkeyPatch) -
         check_is_there(store)  # nothing yet, and what stands beside it may not be read
         store.check_create_only()
         made = publish(store)
-        assert [one.data for one in store.all()] == [made.data]
+        assert [each.data for each in store.all()] == [made.data]
         assert [file.name for file in store.files(made.publication_id)]
         assert open_publication(made.uri).read("draws.parquet") == FILES["draws.parquet"]
         assert all(path.startswith(server.only_below) for path in server.objects)
@@ -234,9 +234,9 @@ def test_an_id_that_is_none_is_refused(tmp_path: Path, publication_id: str) -> N
     store = PublicationStore.open(tmp_path)
     for use in (
         store.find,
-        lambda one: list(store.files(one)),
-        lambda one: store.put_file(one, "a", b"x"),
-        lambda one: store.read_file(one, "a"),
+        lambda entry: list(store.files(entry)),
+        lambda entry: store.put_file(entry, "a", b"x"),
+        lambda entry: store.read_file(entry, "a"),
     ):
         with pytest.raises(UsageError, match="32 hex digits"):
             use(publication_id)
@@ -352,8 +352,10 @@ def test_a_publication_has_a_key_of_its_own(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setenv("SUFFICE_PUBLICATION_KEY", str(ours.private_key))
     made = publish(PublicationStore.open(tmp_path / "store"), signer=publication_signer_from_environment())
     demanded = [os.fspath(ours.public_key)]
-    found = PublicationStore.open(tmp_path / "store", publication_keys=demanded).find(made.publication_id)
-    assert found is not None
+    publication = PublicationStore.open(tmp_path / "store", publication_keys=demanded).find(
+        made.publication_id
+    )
+    assert publication is not None
     with pytest.raises(SignatureError, match="is demanded"):
         open_publication(made.uri, publication_keys=[os.fspath(releases.public_key)])
     monkeypatch.setenv("SUFFICE_PUBLIC_KEYS", str(releases.public_key))

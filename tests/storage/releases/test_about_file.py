@@ -124,10 +124,10 @@ def test_hostile_words_are_refused(change: dict[str, Any]) -> None:
 def test_whatever_stands_there_is_words_or_refused(content: object) -> None:
     data = content if isinstance(content, bytes) else changed(composed()[0], about=content)
     try:
-        found = read([data])
+        text = read([data])
     except ReleaseCorruptError:
         return
-    assert found.document() == content
+    assert text.document() == content
 
 
 @given(st.integers(min_value=0))
@@ -223,8 +223,8 @@ def test_words_after_a_gap_are_told(release: Path) -> None:
 def test_a_withdrawn_release_is_described_too(release: Path) -> None:
     withdraw(str(release), reason="faulty", created=NOW)
     mend(release, "a")
-    found = open_release(release, allow_withdrawn=True)
-    assert (found.about, found.withdrawn is not None) == (about("a"), True)
+    opened = open_release(release, allow_withdrawn=True)
+    assert (opened.about, opened.withdrawn is not None) == (about("a"), True)
 
 
 def test_two_who_describe_at_once_do_not_hide_each_other(

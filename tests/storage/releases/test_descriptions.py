@@ -80,8 +80,8 @@ def test_croissant_says_what_the_files_hold(release: Path) -> None:
     ids = [field["@id"] for record in document["recordSet"] for field in record["field"]]
     assert len(set(ids)) == len(ids)
     for record in document["recordSet"]:
-        own = {field["@id"] for field in record["field"]}
-        assert {key["@id"] for key in record["key"]} <= own
+        in_record = {field["@id"] for field in record["field"]}
+        assert {key["@id"] for key in record["key"]} <= in_record
         (path,) = {field["source"]["fileObject"]["@id"] for field in record["field"]}
         assert path in objects
         columns = pq.read_schema(release / path).names

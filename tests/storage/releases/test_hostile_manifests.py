@@ -72,17 +72,17 @@ def run_mutants(tmp_path: Path, step: int) -> dict[str, Any]:
         timeout=3000,
     )
     assert run.returncode == 0, run.stderr
-    found: dict[str, Any] = json.loads(run.stdout)
-    return found
+    outcome: dict[str, Any] = json.loads(run.stdout)
+    return outcome
 
 
-def check_mutants(found: dict[str, Any], least: int) -> None:
-    assert found["counted"] >= least
-    assert found["wrong"] == []
-    assert found["read"] == []
-    assert found["longest"] <= 500
-    assert found["seconds"] < 2
-    assert found["mb"] < 100
+def check_mutants(outcome: dict[str, Any], least: int) -> None:
+    assert outcome["counted"] >= least
+    assert outcome["wrong"] == []
+    assert outcome["read"] == []
+    assert outcome["longest"] <= 500
+    assert outcome["seconds"] < 2
+    assert outcome["mb"] < 100
 
 
 @pytest.mark.slow
@@ -233,10 +233,10 @@ def test_a_key_twice_and_a_lone_surrogate_are_refused_inside_too() -> None:
 @pytest.mark.slow
 def test_the_largest_plans_fit_and_larger_ones_are_not_released(monkeypatch: pytest.MonkeyPatch) -> None:
     columns = {f"c{i}": {"lower": "-1.5", "upper": "3.25"} for i in range(64)}
-    one = {"family": "multivariate_normal", "columns": columns, "noise": "laplace"}
-    require_manifest(make_plan(groups=None, statistics={"a": one}))
+    entry = {"family": "multivariate_normal", "columns": columns, "noise": "laplace"}
+    require_manifest(make_plan(groups=None, statistics={"a": entry}))
     monkeypatch.setattr(manifest, "LARGEST_MANIFEST", 200_000)
-    few = {**one, "columns": dict([*columns.items()][:8])}
+    few = {**entry, "columns": dict([*columns.items()][:8])}
     require_manifest(make_plan(groups=None, statistics={"a": few}))
     with pytest.raises(SpecError, match=r"statistics\.c: its manifest would take more than"):
         require_manifest(make_plan(groups=None, statistics={"a": few, "b": few, "c": few}))

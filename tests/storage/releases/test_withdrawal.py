@@ -32,9 +32,13 @@ def test_every_reason_is_read_as_it_was_written_or_refused(reason: str) -> None:
         assert not stripped or not stripped.isprintable() or len(stripped) > 1000 or size > 4096
         return
     assert len(data) <= LARGEST_WITHDRAWAL
-    found = parse_withdrawal(data, MANIFEST, RELEASE_ID, None)
-    assert found.reason == reason.strip()
-    assert (found.created, found.signature, found.signed_by) == ("2026-01-31T08Z", "unsigned", None)
+    withdrawal = parse_withdrawal(data, MANIFEST, RELEASE_ID, None)
+    assert withdrawal.reason == reason.strip()
+    assert (withdrawal.created, withdrawal.signature, withdrawal.signed_by) == (
+        "2026-01-31T08Z",
+        "unsigned",
+        None,
+    )
 
 
 @pytest.mark.parametrize(

@@ -107,8 +107,8 @@ def test_a_demanded_signature_must_be_there_known_and_right(tmp_path: Path, sign
     unsigned = str(publish(tmp_path / "unsigned", plan))
     for keys in ([hexed(signer)], [hexed(other), hexed(signer)], [tmp_path / "key.pem.pub"]):
         assert open_release(signed, public_keys=keys).name == "flights"
-        found = verify_release(signed, public_keys=keys)
-        assert (found.ok, found.signature) == (True, "checked")
+        verification = verify_release(signed, public_keys=keys)
+        assert (verification.ok, verification.signature) == (True, "checked")
     for location, keys, rule, status in (
         (signed, [hexed(other)], "which is not pinned|is demanded", "checked"),
         (unsigned, [hexed(signer)], "is not signed", "unsigned"),
@@ -116,8 +116,8 @@ def test_a_demanded_signature_must_be_there_known_and_right(tmp_path: Path, sign
         with pytest.raises(SignatureError, match=rule) as caught:
             open_release(location, public_keys=keys)
         assert caught.value.exit_status == 5
-        found = verify_release(location, public_keys=keys)
-        assert (found.ok, found.signature, len(found.problems)) == (False, status, 1)
+        verification = verify_release(location, public_keys=keys)
+        assert (verification.ok, verification.signature, len(verification.problems)) == (False, status, 1)
     assert verify_release(signed).signature == "not_checked"
     assert verify_release(unsigned).signature == "unsigned"
     assert open_release(unsigned).manifest["signature"] is None

@@ -37,11 +37,11 @@ def test_costs_are_those_of_plain_loops() -> None:
         return ones * math.log(grid[place]) + zeros * math.log(1 - grid[place])
 
     def chance(ones: int, zeros: int, path: tuple[int, ...]) -> float:
-        found = 1.0
+        product = 1.0
         for power, state in zip(powers[:-1], path, strict=True):
             weights = [math.exp(power * likelihood(ones, zeros, place)) for place in range(3)]
-            found *= weights[state] / sum(weights)
-        return found
+            product *= weights[state] / sum(weights)
+        return product
 
     def weight(ones: int, zeros: int, path: tuple[int, ...]) -> float:
         rises = [after - before for before, after in itertools.pairwise(powers)]
@@ -50,24 +50,25 @@ def test_costs_are_those_of_plain_loops() -> None:
         )
 
     paths = list(itertools.product(range(3), repeat=2))
-    found = {"path": 0.0, "weight": 0.0, "index": 0.0}
+    costs = {"path": 0.0, "weight": 0.0, "index": 0.0}
     for size in (1, 2, 3):
         for ones in range(size):
             here, there = (ones, size - ones), (ones + 1, size - ones - 1)
             for path in paths:
                 ratio = math.log(chance(*here, path) / chance(*there, path))
-                found["path"] = max(found["path"], abs(ratio))
+                costs["path"] = max(costs["path"], abs(ratio))
                 ratio = math.log(weight(*here, path) / weight(*there, path))
-                found["weight"] = max(found["weight"], abs(ratio))
-            for one, other in itertools.product(paths, repeat=2):
+                costs["weight"] = max(costs["weight"], abs(ratio))
+            for left, right in itertools.product(paths, repeat=2):
                 first, second = (
-                    weight(*each, one) / (weight(*each, one) + weight(*each, other)) for each in (here, there)
+                    weight(*each, left) / (weight(*each, left) + weight(*each, right))
+                    for each in (here, there)
                 )
-                found["index"] = max(found["index"], abs(math.log(first / second)))
+                costs["index"] = max(costs["index"], abs(math.log(first / second)))
     cost = annealing_cost(epsilons, least=0.2, n_points=3, most_records=3)
-    assert cost.path_loss == pytest.approx(found["path"], rel=1e-9)
-    assert cost.weight_change_found == pytest.approx(found["weight"], rel=1e-9)
-    assert cost.index_loss == pytest.approx(found["index"], rel=1e-9)
+    assert cost.path_loss == pytest.approx(costs["path"], rel=1e-9)
+    assert cost.weight_change_found == pytest.approx(costs["weight"], rel=1e-9)
+    assert cost.index_loss == pytest.approx(costs["index"], rel=1e-9)
 
 
 def test_weights_are_those_of_importance_sampling() -> None:
@@ -94,12 +95,12 @@ def test_the_drawn_index_follows_the_weights() -> None:
     grid = np.linspace(0.1, 0.9, 81)
     likelihood = 1 * np.log(grid) + 40 * np.log1p(-grid)
     last = np.exp(likelihood * 4.0 / (2 * math.log(9)))
-    found = []
+    frequencies = []
     for _ in range(200):
         chains = anneal(1, 40, (0.0, 4.0), n_chains=300, weights_epsilon=1.0, rng=rng)
-        found.append(chains.states[chains.index, -1])
-    error = 6 * float(np.std(found)) / math.sqrt(200)
-    assert np.mean(found) == pytest.approx(last @ grid / last.sum(), abs=error + 0.005)
+        frequencies.append(chains.states[chains.index, -1])
+    error = 6 * float(np.std(frequencies)) / math.sqrt(200)
+    assert np.mean(frequencies) == pytest.approx(last @ grid / last.sum(), abs=error + 0.005)
     assert error + 0.005 < abs(0.5 - last @ grid / last.sum())
 
 

@@ -23,14 +23,14 @@ THREE = (7.0, 4.0, 5.0)
 TWO = (7.0, 4.0)
 
 
-def _distance(prior: tuple[float, ...], one: tuple[int, ...], other: tuple[int, ...]) -> float:
+def _distance(prior: tuple[float, ...], left: tuple[int, ...], right: tuple[int, ...]) -> float:
     """Hellinger's distance from log gamma numbers, written out."""
 
     def log_beta(parameters: list[float]) -> float:
         return sum(map(math.lgamma, parameters)) - math.lgamma(sum(parameters))
 
-    first = [a + x for a, x in zip(prior, one, strict=True)]
-    second = [a + x for a, x in zip(prior, other, strict=True)]
+    first = [a + x for a, x in zip(prior, left, strict=True)]
+    second = [a + x for a, x in zip(prior, right, strict=True)]
     middle = [(x + y) / 2 for x, y in zip(first, second, strict=True)]
     return math.sqrt(max(0.0, -math.expm1(log_beta(middle) - (log_beta(first) + log_beta(second)) / 2)))
 
@@ -52,8 +52,8 @@ def test_everything_is_as_written_out_for_a_small_simplex() -> None:
     }
     assert listed | {(y, x) for x, y in listed} == set(pairs)
     assert 2 * len(listed) == len(pairs)
-    found = hellinger(THREE, simplex.counts, simplex.counts)
-    np.testing.assert_allclose(found, [[distance[x, y] for y in sets] for x in sets], atol=2e-8)
+    distances = hellinger(THREE, simplex.counts, simplex.counts)
+    np.testing.assert_allclose(distances, [[distance[x, y] for y in sets] for x in sets], atol=2e-8)
     local = {
         x: max(abs(distance[x, r] - distance[y, r]) for z, y in pairs if z == x for r in sets) for x in sets
     }
@@ -178,8 +178,8 @@ def test_draws_follow_the_chances() -> None:
     size, epsilon = 1_500, 6.0
     mechanism = candidate_mechanism(TWO, 20, epsilon=epsilon, sensitivity="global")
     row = mechanism.simplex.row_of((12, 8))
-    found = [int(mechanism.draw((12, 8), rng=rng).counts[0]) for _ in range(size)]
-    seen = np.bincount(found, minlength=21)
+    draws = [int(mechanism.draw((12, 8), rng=rng).counts[0]) for _ in range(size)]
+    seen = np.bincount(draws, minlength=21)
 
     def statistic(log_chances: np.ndarray) -> float:
         expected = size * np.exp(log_chances)

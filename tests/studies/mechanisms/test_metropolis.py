@@ -44,12 +44,12 @@ def test_costs_are_those_of_plain_loops() -> None:
         def likelihood(place: int) -> float:
             return ones * math.log(grid[place]) + zeros * math.log(1 - grid[place])
 
-        found = []
+        ratios = []
         for place in range(n_points):
             ratio = math.exp((likelihood(place) - likelihood(state)) / tempered)
-            found.append((min(1.0, ratio) if rule == "metropolis" else ratio / (1 + ratio)) / n_points)
-        found[state] += 1 - sum(found)
-        return found
+            ratios.append((min(1.0, ratio) if rule == "metropolis" else ratio / (1 + ratio)) / n_points)
+        ratios[state] += 1 - sum(ratios)
+        return ratios
 
     for rule in RULES:
         delta = largest = 0.0

@@ -85,7 +85,7 @@ def test_states_of_clear_logs_are_found(sampler: Sampler) -> None:
 
 def _log_path_chances(ones: NDArray[np.int64], rows: int, tempered: float, least: float) -> dict[str, float]:
     """The law of the states of one chain of one feature of two categories, everything else integrated."""
-    found = {}
+    log_chances = {}
     for path in itertools.product((0, 1), repeat=len(ones)):
         log_chance = math.log(0.5)  # the start: Dirichlet(1, 1)
         for state in (0, 1):
@@ -96,8 +96,8 @@ def _log_path_chances(ones: NDArray[np.int64], rows: int, tempered: float, least
             second = 1 + (rows * here.sum() - ones[here].sum()) / tempered
             mass = betainc(first, second, 1 - least) - betainc(first, second, least)
             log_chance += float(betaln(first, second) + np.log(mass))
-        found["".join(map(str, path))] = log_chance
-    return found
+        log_chances["".join(map(str, path))] = log_chance
+    return log_chances
 
 
 @pytest.mark.parametrize("sampler", SAMPLERS)

@@ -51,17 +51,17 @@ SAMPLE = {
 
 def _one_pass(parameters: Floats, least: float, draws: int, rng: np.random.Generator) -> Floats:
     """The mutant: Fang and others (2000) draw one entry after the other from truncated Betas."""
-    found = np.zeros((draws, parameters.size))
+    sample = np.zeros((draws, parameters.size))
     left = np.ones(draws)
     for place in range(parameters.size - 1):
         after = parameters.size - place - 1
         first = np.full(draws, parameters[place])
         second = np.full(draws, parameters[place + 1 :].sum())
         share = draw_truncated_beta(first, second, least / left, 1.0 - after * least / left, rng)
-        found[:, place] = share * left
-        left = left - found[:, place]
-    found[:, -1] = left
-    return found
+        sample[:, place] = share * left
+        left = left - sample[:, place]
+    sample[:, -1] = left
+    return sample
 
 
 def _expected(n_records: int, relation: Relation) -> float:
@@ -80,8 +80,8 @@ def test_costs_are_those_of_the_formulas() -> None:
     for multiplier in (10, 100):
         for n_categories in (2, 10, 60):
             bound = math.log(n_categories * (multiplier - 1) + 1)
-            found = change_bound(1.0 / (multiplier * n_categories), n_categories)
-            assert found == pytest.approx(bound, rel=1e-12)
+            change = change_bound(1.0 / (multiplier * n_categories), n_categories)
+            assert change == pytest.approx(bound, rel=1e-12)
     rng = np.random.default_rng(1)
     twice = sample_beta_bernoulli(6, 14, epsilon=1.0, least=0.2, draws=2, rng=rng)
     assert twice.temperature == pytest.approx(2 * 2.772589, abs=1e-6)
@@ -125,19 +125,19 @@ def test_no_neighbour_changes_the_law_by_more_than_its_cost(relation: Relation, 
 def test_draws_have_the_law_of_the_truncated_posterior() -> None:
     """Kolmogorov-Smirnov, 40,000 draws, p > 1e-7; the posterior at half of the temperature is caught."""
     rng = np.random.default_rng(2)
-    found = sample_beta_bernoulli(np.full(40_000, 6), np.full(40_000, 14), epsilon=1.0, least=0.2, rng=rng)
+    sample = sample_beta_bernoulli(np.full(40_000, 6), np.full(40_000, 14), epsilon=1.0, least=0.2, rng=rng)
 
     def distribution(points: Any, tempered: float) -> Any:
         first, second = 1.0 + 6.0 / tempered, 1.0 + 14.0 / tempered
         low, high = betainc(first, second, 0.2), betainc(first, second, 0.8)
         return (betainc(first, second, points) - low) / (high - low)
 
-    values = found.draws.ravel()
+    values = sample.draws.ravel()
     assert values.min() >= 0.2
     assert values.max() <= 0.8
     assert values.mean() == pytest.approx(0.386630, abs=6 * 0.1245 / math.sqrt(values.size) + 5e-4)
-    assert stats.kstest(values, lambda points: distribution(points, found.temperature)).pvalue > 1e-7
-    assert stats.kstest(values, lambda points: distribution(points, found.temperature / 2)).pvalue < 1e-7
+    assert stats.kstest(values, lambda points: distribution(points, sample.temperature)).pvalue > 1e-7
+    assert stats.kstest(values, lambda points: distribution(points, sample.temperature / 2)).pvalue < 1e-7
 
 
 @pytest.mark.parametrize(
@@ -193,12 +193,12 @@ def test_a_truncated_dirichlet_is_drawn_and_one_pass_is_not_it() -> None:
         public_start((size, 4), least, rng), parameters, least, rounds=12, rng=rng
     )
     once = _one_pass(parameters, least, size, rng)
-    for found, mean in ((exact, 0.3371), (moved, 0.3371), (once, 0.4229)):
-        np.testing.assert_allclose(found.sum(axis=1), 1.0, atol=1e-12)
-        assert found.min() >= least - 1e-12
-        error = 6 * found[:, 0].std() / math.sqrt(size)
+    for sample, mean in ((exact, 0.3371), (moved, 0.3371), (once, 0.4229)):
+        np.testing.assert_allclose(sample.sum(axis=1), 1.0, atol=1e-12)
+        assert sample.min() >= least - 1e-12
+        error = 6 * sample[:, 0].std() / math.sqrt(size)
         assert error < 0.006
-        assert found[:, 0].mean() == pytest.approx(mean, abs=error)
+        assert sample[:, 0].mean() == pytest.approx(mean, abs=error)
     for entry in range(4):
         assert stats.ks_2samp(exact[:, entry], moved[:, entry]).pvalue > 1e-8
     assert stats.ks_2samp(exact[:, 0], once[:, 0]).pvalue < 1e-8
@@ -250,11 +250,11 @@ def test_errors_of_a_million_draws(relation: Relation) -> None:
             ones, n_records - ones, epsilon=0.1, least=0.05, relation=relation, rng=rng
         )
         noisy = laplace_beta_bernoulli(ones, n_records - ones, epsilon=0.1, relation=relation, rng=rng)
-        for found, expected in (
+        for sample, expected in (
             (drawn, _expected(n_records, relation)),
             (noisy, _expected_of_laplace(n_records, relation)),
         ):
-            errors = np.abs(found.draws[0] - TRUTH)
+            errors = np.abs(sample.draws[0] - TRUTH)
             assert errors.mean() == pytest.approx(expected, abs=6 * errors.std() / math.sqrt(errors.size))
 
 
@@ -268,11 +268,11 @@ def test_a_sample_of_a_chain_says_that_its_cost_is_nominal() -> None:
     assert exact.temperature == pytest.approx(2 * math.log(37))
     assert "only if the chain has converged" in str(chained)
     assert "only if the chain has converged" not in str(exact)
-    for found in (exact, chained):
-        assert found.label == "not a release"
-        assert str(found).startswith("not a release\n")
-        assert found.csv().startswith("# not a release\n# epsilon 1 ")
-        assert found.csv().splitlines()[2:4] == ["draw,place,value", f"0,0,{found.draws[0, 0]}"]
+    for sample in (exact, chained):
+        assert sample.label == "not a release"
+        assert str(sample).startswith("not a release\n")
+        assert sample.csv().startswith("# not a release\n# epsilon 1 ")
+        assert sample.csv().splitlines()[2:4] == ["draw,place,value", f"0,0,{sample.draws[0, 0]}"]
 
 
 Call = Callable[[np.random.Generator], object]

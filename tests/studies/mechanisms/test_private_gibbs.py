@@ -46,12 +46,12 @@ class _Conditional:
         self.records = records
 
     def __call__(self, place: int, values: Values) -> NDArray[np.float64]:
-        found = []
+        chances = []
         for value in range(3 if place == len(self.records) else 2):
             changed = values.copy()
             changed[place] = value
-            found.append(_log_joint(changed, self.records))
-        return np.array(found)
+            chances.append(_log_joint(changed, self.records))
+        return np.array(chances)
 
 
 def _variables(n_records: int) -> list[Variable]:
@@ -83,11 +83,11 @@ def test_no_sweep_loses_more_than_it_costs(temperature: float) -> None:
     for order, start, end in itertools.product(itertools.permutations(range(3)), states, states):
         values, log_ratio = np.array(start), 0.0
         for place in order:
-            one, other = (
+            first, second = (
                 update_chances(_Conditional(records)(place, values), temperature)[end[place]]
                 for records in ((0, 0), (1, 0))
             )
-            log_ratio += math.log(one / other)
+            log_ratio += math.log(first / second)
             values[place] = end[place]
         worst = max(worst, abs(log_ratio))
     assert worst <= cost + 1e-12

@@ -52,18 +52,18 @@ class Cursor:
             now = dt.datetime.now(dt.UTC).strftime(self.connection.time_form)
             self.sql = f"SELECT '{now}'"
             return
-        found = self.connection.query.fullmatch(query)
-        if found is None:
+        matched = self.connection.query.fullmatch(query)
+        if matched is None:
             raise refused(f"no query of one table at a time: {query}")
-        time = microseconds(dt.datetime.fromisoformat(found["time"]))
-        versions = sorted(Path(os.environ[ROOT], found["table"]).glob("*.parquet"))
+        time = microseconds(dt.datetime.fromisoformat(matched["time"]))
+        versions = sorted(Path(os.environ[ROOT], matched["table"]).glob("*.parquet"))
         kept = [path for path in versions if int(path.stem) <= time]
         if not kept:
             raise refused("the time is not kept")
-        rest = found["rest"]
+        rest = matched["rest"]
         for theirs, ours in self.connection.literals:
             rest = re.sub(theirs, ours, rest)
-        text = f"SELECT {found['columns']} FROM read_parquet('{kept[-1]}'){rest}"  # noqa: S608
+        text = f"SELECT {matched['columns']} FROM read_parquet('{kept[-1]}'){rest}"  # noqa: S608
         self.sql = text.replace(self.connection.quote, '"')
 
     def fetchone(self) -> Any:

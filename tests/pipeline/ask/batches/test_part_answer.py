@@ -38,11 +38,16 @@ DRAWS = 50
 def cells(family: str, values: list[list[int]] | None = None) -> NoisyStatistic:
     """Some cells, with a key that a spreadsheet would run and one that is a number."""
     plan = many_cells_plan(family, 2, 3)
-    found = noisy_values(plan, np.random.default_rng(7)) if values is None else np.array(values, dtype=object)
+    values_of_cells = (
+        noisy_values(plan, np.random.default_rng(7)) if values is None else np.array(values, dtype=object)
+    )
     return noisy_statistic(
         plan.statistics[0],
-        found,
-        groups={"shop": [f"=SUM({cell})" for cell in range(len(found))], "day": list(range(len(found)))},
+        values_of_cells,
+        groups={
+            "shop": [f"=SUM({cell})" for cell in range(len(values_of_cells))],
+            "day": list(range(len(values_of_cells))),
+        },
     )
 
 
@@ -57,9 +62,9 @@ def test_the_rows_are_those_of_the_whole_posterior(family: str) -> None:
     statistic = cells(family)
     answer = answer_part(asked(), 0, statistic)
     expected = summarise(posterior_of(statistic), 0.9, 4000, np.random.default_rng(1), interval="central")
-    found = table_of(answer.summaries).to_pylist()
-    assert [list(row) for row in found] == [list(row) for row in expected]
-    for ours, theirs in zip(found, expected, strict=True):
+    rows = table_of(answer.summaries).to_pylist()
+    assert [list(row) for row in rows] == [list(row) for row in expected]
+    for ours, theirs in zip(rows, expected, strict=True):
         for name, value in theirs.items():
             if isinstance(value, float) and (family != "categorical" or name in {"mean", "sd"}):
                 assert ours[name] == pytest.approx(value, rel=1e-9), name
@@ -90,9 +95,9 @@ def test_cells_that_are_alike_have_one_posterior_and_draws_of_their_own() -> Non
     statistic = cells("bernoulli", ALIKE)
     computed: list[int] = []
 
-    def counting(some: NoisyStatistic) -> Any:
-        computed.append(len(some.values))
-        return posterior_of(some)
+    def counting(part: NoisyStatistic) -> Any:
+        computed.append(len(part.values))
+        return posterior_of(part)
 
     shared, whole = posterior_of_alike(statistic, counting, DRAWS), posterior_of(statistic)
     assert computed == [3]
@@ -100,7 +105,7 @@ def test_cells_that_are_alike_have_one_posterior_and_draws_of_their_own() -> Non
     np.testing.assert_allclose(shared.mean("probability"), whole.mean("probability"), rtol=1e-12)
     np.testing.assert_allclose(shared.conflict.tails, whole.conflict.tails, rtol=1e-12)
     points = np.linspace(0.01, 0.99, 18).reshape(6, 3)
-    densities = [one.distribution.density("probability", points) for one in (shared, whole)]
+    densities = [each.distribution.density("probability", points) for each in (shared, whole)]
     assert densities[0] is not None
     assert densities[1] is not None
     np.testing.assert_allclose(densities[0], densities[1], rtol=1e-9, atol=1e-300)
@@ -114,9 +119,9 @@ def test_one_cell_stands_for_no_more_than_draws_allow() -> None:
     for draws, different in ((0, 1), (100, 4), (128, 4), (129, 7)):
         computed: list[int] = []
 
-        def counting(some: NoisyStatistic, computed: list[int] = computed) -> Any:
-            computed.append(len(some.values))
-            return posterior_of(some)
+        def counting(part: NoisyStatistic, computed: list[int] = computed) -> Any:
+            computed.append(len(part.values))
+            return posterior_of(part)
 
         posterior_of_alike(statistic, counting, draws)
         assert computed == [different]
@@ -140,8 +145,8 @@ def test_a_part_is_a_function_of_its_number_and_of_the_seed() -> None:
     def values(number: int, **changes: Any) -> list[float]:
         answer = answer_part(asked(draws=DRAWS, **changes), number, statistic)
         assert answer.draws is not None
-        found: list[float] = answer.draws["value"].tolist()
-        return found
+        drawn: list[float] = answer.draws["value"].tolist()
+        return drawn
 
     assert values(2) == values(2)
     assert values(2) != values(3)
@@ -168,11 +173,11 @@ def test_every_cell_is_in_one_part_and_keys_are_whole_where_they_fit(
     n_keys: int, of_key: int, most: int
 ) -> None:
     n_cells = n_keys * of_key
-    found = parts_of(n_cells, n_keys, most)
-    assert [cell for part in found for cell in range(part.start, part.stop)] == list(range(n_cells))
-    assert [part.number for part in found] == list(range(len(found)))
-    assert all(0 < part.stop - part.start <= most for part in found)
-    for part in found:
+    parts = parts_of(n_cells, n_keys, most)
+    assert [cell for part in parts for cell in range(part.start, part.stop)] == list(range(n_cells))
+    assert [part.number for part in parts] == list(range(len(parts)))
+    assert all(0 < part.stop - part.start <= most for part in parts)
+    for part in parts:
         first, last = part.start // of_key, (part.stop - 1) // of_key
         assert of_key <= most or first == last, "a key that has more than a part shares none with others"
         assert of_key > most or (part.start % of_key == 0 and part.stop % of_key == 0), "keys are whole"

@@ -74,6 +74,7 @@ def test_an_answer_says_what_borrowed_from_what_and_its_error(answer: MapPosteri
     assert pool.settled
 
 
+@pytest.mark.slow
 def test_an_outlying_cell_stays_itself_and_is_listed(answer: MapPosterior) -> None:
     assert np.flatnonzero(answer.outside > 0.5).tolist() == [24]
     assert answer.mean()[24] == pytest.approx(1.0 / (1.0 + np.exp(-3.0)), abs=0.1)

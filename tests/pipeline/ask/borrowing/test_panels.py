@@ -81,6 +81,7 @@ def test_it_says_what_borrowed_from_what(answer: PanelPosterior) -> None:
     assert row["settled"]
 
 
+@pytest.mark.slow
 def test_jumps_of_a_region_and_of_all_are_told_apart(answer: PanelPosterior) -> None:
     jumped = {(row["county"], row["month"]) for row in answer.jumps()}
     assert jumped == {(county, "2024-06") for county in np.flatnonzero(JUMPED).tolist()}

@@ -52,6 +52,7 @@ def test_an_outlier_is_listed_and_stays_itself() -> None:
     assert pooled(statistic, "logit-normal").outside.max() == 0.0
 
 
+@pytest.mark.slow
 def test_a_spread_that_two_cells_do_not_tell_is_said_and_each_alone_is_shown_first() -> None:
     answer = pooled(released(np.array([0.2, 0.3]), np.array([30, 30])))
     assert not answer.is_identified
@@ -167,6 +168,7 @@ def test_other_families_and_single_cells_are_refused() -> None:
         answer.robustness()
 
 
+@pytest.mark.slow
 def test_the_prior_of_sizes_is_the_one_that_is_stated_and_is_judged() -> None:
     """Its upper end is within reach of cells of 60: where it was left out, all three answers were one."""
     statistic = released(np.random.default_rng(4).beta(4, 16, 12), np.full(12, 60))

@@ -122,6 +122,7 @@ def test_columns_that_are_no_groups_are_refused(columns: tuple[str, ...]) -> Non
         answer.roll_up(*columns)
 
 
+@pytest.mark.slow
 def test_what_merged_cells_do_not_have_is_refused() -> None:
     answer = pooled(np.full(4, 50), np.full(4, 0.2), np.random.default_rng(1), "1").roll_up("county")
     assert answer.conflict.lines() == []

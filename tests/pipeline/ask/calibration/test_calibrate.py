@@ -103,10 +103,10 @@ def test_clipping_alone_can_fail_a_calibration() -> None:
     """
     conditions = ({"upper": "5"}, "Gamma(40, 12)")
     generative_model = generative_model_for("poisson", n=500, method="plug-in", conditions=conditions)
-    found = simulate(dataclasses.replace(generative_model, scale=1e-3), 500, np.random.default_rng())
-    assert 0.05 < found.clipped_share < 0.5
-    assert min(found.clipped[0].p_values()) < 1e-7
-    assert min(found.unclipped[0].p_values()) > 1e-7
+    simulation = simulate(dataclasses.replace(generative_model, scale=1e-3), 500, np.random.default_rng())
+    assert 0.05 < simulation.clipped_share < 0.5
+    assert min(simulation.clipped[0].p_values()) < 1e-7
+    assert min(simulation.unclipped[0].p_values()) > 1e-7
 
 
 @pytest.mark.parametrize("mutant", ["noise-aware", "half of the noise", "plug-in"])
@@ -170,12 +170,18 @@ def test_a_release_is_calibrated_from_its_manifest(tmp_path: Path) -> None:
     counts = np.array([[90, 10], [400, 100], [3000, 0]]).astype(object)
     release = opened(tmp_path, make_plan(), cancelled=counts)
     seen: list[tuple[int, int]] = []
-    found = calibrate(release, "cancelled", simulations=300, rng=7, progress=lambda *done: seen.append(done))
-    assert (found.n_prior, found.prior, found.method) == ("Uniform(0, 1000)", "Beta(1, 1)", "noise-aware")
+    calibration = calibrate(
+        release, "cancelled", simulations=300, rng=7, progress=lambda *done: seen.append(done)
+    )
+    assert (calibration.n_prior, calibration.prior, calibration.method) == (
+        "Uniform(0, 1000)",
+        "Beta(1, 1)",
+        "noise-aware",
+    )
     assert seen == [(250, 300), (300, 300)]
     again = calibrate(release, "cancelled", simulations=300, rng=7)
-    assert document(again) == document(found)
-    assert document(calibrate(release, "cancelled", simulations=300, rng=8)) != document(found)
+    assert document(again) == document(calibration)
+    assert document(calibrate(release, "cancelled", simulations=300, rng=8)) != document(calibration)
     jfk = calibrate(release, "cancelled", where={"origin": "JFK"}, simulations=1)
     ewr = calibrate(release, "cancelled", where={"origin": "EWR"}, simulations=1)
     assert (ewr.n_prior, jfk.n_prior) == ("Uniform(0, 200)", "Uniform(0, 1000)")
@@ -194,8 +200,8 @@ def test_a_release_is_calibrated_from_its_manifest(tmp_path: Path) -> None:
 
 def test_a_public_n_is_the_number_of_every_simulation(tmp_path: Path) -> None:
     release = opened(tmp_path, public_n_plan())
-    found = calibrate(release, "cancelled", simulations=10)
-    assert found.n_prior == "1000"
+    calibration = calibrate(release, "cancelled", simulations=10)
+    assert calibration.n_prior == "1000"
     with pytest.raises(UsageError, match="N is public"):
         calibrate(release, "cancelled", n_prior=5)
 

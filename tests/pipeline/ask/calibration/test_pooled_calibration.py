@@ -86,6 +86,7 @@ def test_the_worst_tenth_has_the_standard_error_that_repetitions_have() -> None:
     assert np.mean([each.standard_error for each in worst]) == pytest.approx(seen, rel=0.25)
 
 
+@pytest.mark.slow
 def test_cells_are_drawn_from_the_population_and_moved_by_their_size() -> None:
     """By the bound of Dvoretzky, Kiefer, Wolfowitz and Massart at 1e-9; half of the spread is seen."""
     statistic = released(30)
@@ -107,6 +108,7 @@ def test_cells_are_drawn_from_the_population_and_moved_by_their_size() -> None:
     assert np.max(np.abs(norm.cdf(2.0 * z) - places)) > farthest
 
 
+@pytest.mark.slow
 def test_hyperparameters_that_are_fixed_make_intervals_narrower() -> None:
     statistic = released(12)
     answer = pooled_posterior(statistic, PosteriorTerms(), "logit-normal", lambda: posterior_of(statistic))

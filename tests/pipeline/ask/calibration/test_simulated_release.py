@@ -114,8 +114,8 @@ def test_simulations_take_the_world_and_posteriors_their_prior() -> None:
     squares = np.array([float(row) for row in sums.unclipped[:, 4]]) / 2.0**32 * 100
     assert squares / 500 == pytest.approx(4.01, abs=6 * 0.41 / np.sqrt(500))
     # From the prior: standard deviations far from these two.
-    own = dataclasses.replace(model, predictors=None).sums(model.truth(4, rng), sizes, rng)
-    assert np.ptp([float(row) for row in own.unclipped[:, 4]]) > 0.0
+    simulated = dataclasses.replace(model, predictors=None).sums(model.truth(4, rng), sizes, rng)
+    assert np.ptp([float(row) for row in simulated.unclipped[:, 4]]) > 0.0
 
 
 def test_predictors_and_their_prior_have_a_use_in_regressions_alone() -> None:
@@ -163,9 +163,9 @@ def test_a_file_that_cannot_be_used_is_refused_by_its_own_reason(tmp_path: Path)
         (tmp_path / name).write_bytes(content)
         with pytest.raises(UsageError, match=rule):
             predictor_rows(PLAN, str(tmp_path / name))
-    with pytest.raises(UsageError, match="an address is not read") as found:
+    with pytest.raises(UsageError, match="an address is not read") as refusal:
         predictor_rows(PLAN, "s3://key:secret@bucket/x.parquet")
-    assert "secret" not in str(found.value)
+    assert "secret" not in str(refusal.value)
 
 
 @pytest.mark.parametrize(

@@ -74,11 +74,11 @@ def test_records_that_hang_together_make_intervals_too_narrow() -> None:
     2e-10.
     """
     model = generative_model_for("bernoulli", n=500, epsilon="5")
-    (found,) = world_coverages(model, [CORRELATED], 400, np.random.default_rng())
-    assert found.answer == NOT_HONEST
-    assert found.ranks.coverage(0.95) < 0.87
-    assert "too narrow" in worlds_table([found])
-    assert document(found)["answer"] == NOT_HONEST
+    (coverage,) = world_coverages(model, [CORRELATED], 400, np.random.default_rng())
+    assert coverage.answer == NOT_HONEST
+    assert coverage.ranks.coverage(0.95) < 0.87
+    assert "too narrow" in worlds_table([coverage])
+    assert document(coverage)["answer"] == NOT_HONEST
 
 
 def test_wide_intervals_are_honest_and_few_tell_nothing() -> None:

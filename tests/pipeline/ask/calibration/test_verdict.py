@@ -101,9 +101,9 @@ def test_the_exact_chance_is_that_of_the_verdict() -> None:
     """The nested binomials against 400 verdicts: a false alarm of 1e-7 each, by the exact binomial."""
     rng = np.random.default_rng()
     for simulations in (3000, 5000):
-        found = sum(judge((uniform(simulations, rng),)).conclusion == CALIBRATED for _ in range(400))
+        passed = sum(judge((uniform(simulations, rng),)).conclusion == CALIBRATED for _ in range(400))
         least, most = binom.interval(1.0 - 1e-7, 400, passing_chance(simulations))
-        assert least <= found <= most
+        assert least <= passed <= most
 
 
 @pytest.mark.parametrize("simulations", [1, 20, 1000, 5000])
@@ -202,10 +202,10 @@ def test_an_interval_leaves_out_the_ranks_of_its_mass() -> None:
         assert ranks_of(np.eye(RANKS, dtype=int)[rank]).coverage(0.95) == coverage
     assert everything.histogram == (10,) * 20
     assert everything.rank_p_value == pytest.approx(1.0)
-    none, some = (ranks_of(10 * np.eye(RANKS, dtype=int)[rank]) for rank in (0, 100))
+    none, last = (ranks_of(10 * np.eye(RANKS, dtype=int)[rank]) for rank in (0, 100))
     assert none.coverage_p_value(0.5) == pytest.approx(2 * 0.5**10)
-    assert some.coverage_p_value(0.5) == pytest.approx(2 * 0.5**10)
-    assert some.coverage_p_value(0.95) == 1.0
+    assert last.coverage_p_value(0.5) == pytest.approx(2 * 0.5**10)
+    assert last.coverage_p_value(0.95) == 1.0
 
 
 def test_everything_is_said() -> None:

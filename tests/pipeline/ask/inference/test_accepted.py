@@ -28,12 +28,12 @@ def test_a_family_takes_what_its_errors_name_and_nothing_else(family: str) -> No
     generative_model, rng = generative_model_for(family, n=20), np.random.default_rng(7)
     exact = generative_model.sums(generative_model.truth(1, rng), np.array([20]), rng).clipped
     statistic = generative_model.noisy(exact, np.zeros((1, len(generative_model.plan.components)), dtype=int))
-    own: Any = generative_model.prior
+    right: Any = generative_model.prior
     said = accepted_priors(FAMILIES[family])
     assert said.startswith(FAMILIES[family].prior.__name__)
     within = Density(np.zeros_like, 0.2, 0.4)
     offered: list[tuple[Any, str]] = [
-        (Mixture(1, own, 2, own), "Mixture of such"),
+        (Mixture(1, right, 2, right), "Mixture of such"),
         (within, "any density of one number"),
         (Independent(mean=stats.norm(), sd=stats.gamma(4)), "Independent"),
         (
@@ -110,6 +110,6 @@ def test_an_error_within_a_density_is_named_and_is_the_cause(
 ) -> None:
     plan = statistic_plan(entry, epsilon="1", public_n=False)
     statistic = noisy_statistic(plan, np.array([[5] * len(plan.components)]))
-    with pytest.raises(PriorError, match=f"prior {named}: its log density raised KeyError") as found:
+    with pytest.raises(PriorError, match=f"prior {named}: its log density raised KeyError") as refusal:
         posterior_of(statistic, prior=prior)
-    assert isinstance(found.value.__cause__, KeyError)
+    assert isinstance(refusal.value.__cause__, KeyError)

@@ -199,13 +199,13 @@ def test_a_conjugate_density_gives_the_conjugate_result(
 ) -> None:
     statistic = released(family, [[3, 9], [-2, -3], [25, 1]], epsilon="0.5", public_n=public_n)
     expected = unrestricted_posterior(statistic, prior=conjugate, method=method, clipping="ignored")
-    found = unrestricted_posterior(statistic, prior=density, method=method, clipping="ignored")
+    posterior = unrestricted_posterior(statistic, prior=density, method=method, clipping="ignored")
     (name,) = expected.parameters
     sd = expected.sd(name)
     finite = np.isfinite(sd)
-    assert np.all(np.isinf(found.sd(name)) == ~finite)
-    assert np.all(np.abs(found.mean(name) - expected.mean(name))[finite] < 1e-4 * sd[finite])
-    assert found.sd(name)[finite] == pytest.approx(sd[finite], rel=2e-4)
+    assert np.all(np.isinf(posterior.sd(name)) == ~finite)
+    assert np.all(np.abs(posterior.mean(name) - expected.mean(name))[finite] < 1e-4 * sd[finite])
+    assert posterior.sd(name)[finite] == pytest.approx(sd[finite], rel=2e-4)
 
 
 def test_draws_follow_the_distribution() -> None:
@@ -321,8 +321,8 @@ def test_a_spike_of_a_millionth_of_the_support_is_seen(width: float) -> None:
     (likelihood,) = np.ravel(np.asarray(flat.density("probability", np.array([0.3]))))
     share = likelihood / (likelihood + 1.0)
     expected = share * 0.3 + (1.0 - share) * flat.mean("probability")[0]
-    found = posterior_of(_flags(), prior=prior).mean("probability")[0]
-    assert found == pytest.approx(expected, abs=2e-5)
+    mean = posterior_of(_flags(), prior=prior).mean("probability")[0]
+    assert mean == pytest.approx(expected, abs=2e-5)
     assert abs(flat.mean("probability")[0] - expected) > 5e-3
 
 
@@ -355,8 +355,8 @@ def test_a_density_at_points_alone_is_refused_and_a_table_of_few_points_is_not()
         lambda p: np.log(np.arange(1.0, 12.0))[np.rint(p * 10.0).astype(int)],
     )
     for table in tables:
-        found = posterior_of(_flags(), prior=Density(table, 0, 1)).mean("probability")
-        assert found == pytest.approx(6120 / 20_000, abs=5e-4)
+        mean = posterior_of(_flags(), prior=Density(table, 0, 1)).mean("probability")
+        assert mean == pytest.approx(6120 / 20_000, abs=5e-4)
 
 
 @pytest.mark.slow
@@ -364,12 +364,12 @@ def test_a_histogram_is_seen_whole() -> None:
     """Its quantiles, which are hints, are not its steps: mass by exact sums over the ten bins."""
     edges = np.linspace(0.0, 1.0, 11)
     shares = np.diff(stats.beta.cdf(edges, 2, 5))
-    found = posterior_of(_flags(), prior=stats.rv_histogram((shares, edges)).freeze())
+    of_histogram = posterior_of(_flags(), prior=stats.rv_histogram((shares, edges)).freeze())
     steps = Density(lambda p: np.log(shares)[np.minimum((p * 10.0).astype(int), 9)], 0, 1)
     expected = posterior_of(_flags(), prior=steps)
-    for posterior in (found, expected):
+    for posterior in (of_histogram, expected):
         assert posterior.mean("probability") == pytest.approx(6120 / 20_000, abs=5e-4)
-    assert found.sd("probability") == pytest.approx(expected.sd("probability"), rel=1e-4)
+    assert of_histogram.sd("probability") == pytest.approx(expected.sd("probability"), rel=1e-4)
 
 
 def test_a_distribution_function_that_disagrees_is_refused() -> None:

@@ -65,7 +65,7 @@ def test_nothing_of_a_noisy_cell_lies_outside_of_what_bounded_records_can_have(f
     # Moments, quantiles and draws are of one distribution: those of the whole prior, those outside left out.
     assert isinstance(posterior.distribution, WithinLimits)
     kept = [column[(column >= low) & (column <= high)] for column in plain.T]
-    for cell in np.flatnonzero([len(one) > 400 for one in kept]):
+    for cell in np.flatnonzero([len(each) > 400 for each in kept]):
         sd = posterior.sd(name)[cell]
         assert (
             abs(kept[cell].mean() - posterior.mean(name)[cell])

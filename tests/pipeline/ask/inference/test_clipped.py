@@ -146,9 +146,9 @@ def test_posteriors_are_those_of_enumeration(
     assert abs(distribution.mean(name)[0] - mean) < 1e-6 * sd
     assert distribution.sd(name)[0] == pytest.approx(sd, rel=1e-5)
     levels = (0.025, 0.5, 0.975)
-    found = distribution.quantiles(name, levels, 1, np.random.default_rng(7))[0]
+    quantiles = distribution.quantiles(name, levels, 1, np.random.default_rng(7))[0]
     below = np.cumsum(share) - share / 2.0
-    assert np.interp(found, parameter, below) == pytest.approx(levels, abs=1e-3)
+    assert np.interp(quantiles, parameter, below) == pytest.approx(levels, abs=1e-3)
 
 
 def counted(upper: str, sums: list[list[int]], *, epsilon: str = "1") -> NoisyStatistic:
@@ -195,8 +195,8 @@ def test_the_choice_is_made_cell_by_cell_and_is_stated() -> None:
     )  # what lies beyond the bound is extrapolated
     assert ignored.clipping.is_warned.tolist() == [False, False]
     # What is left out is negligible: the two distributions of the first cell.
-    one = clipped_distribution([counted("40", [[100, 1900]])], Gamma(1, 0.05), [Uniform(0, 100)])
-    assert abs(one.mean("rate")[0] - few.mean("rate")[0]) < 0.005 * few.sd("rate")[0]
+    alone = clipped_distribution([counted("40", [[100, 1900]])], Gamma(1, 0.05), [Uniform(0, 100)])
+    assert abs(alone.mean("rate")[0] - few.mean("rate")[0]) < 0.005 * few.sd("rate")[0]
 
 
 @pytest.mark.slow
@@ -318,11 +318,13 @@ def test_intervals_cover_where_most_is_clipped_and_fail_where_that_is_ignored(
         "poisson", n=n, public_n=public_n, conditions=({"upper": "8"}, "Gamma(20, 2)")
     )
     generative_model = dataclasses.replace(generative_model, clipping=MODELLED)
-    found = simulate(generative_model, simulations, np.random.default_rng())
-    assert 0.4 < found.clipped_share < 0.8
-    assert min(found.clipped[0].p_values()) > limit
-    assert min(found.unclipped[0].p_values()) > limit
-    fields = {one.name: getattr(generative_model, one.name) for one in dataclasses.fields(generative_model)}
+    simulation = simulate(generative_model, simulations, np.random.default_rng())
+    assert 0.4 < simulation.clipped_share < 0.8
+    assert min(simulation.clipped[0].p_values()) > limit
+    assert min(simulation.unclipped[0].p_values()) > limit
+    fields = {
+        field.name: getattr(generative_model, field.name) for field in dataclasses.fields(generative_model)
+    }
     ignored = IgnoresClipping(**{**fields, "clipping": "ignored"})
     control = simulate(ignored, simulations, np.random.default_rng())
     assert min(control.clipped[0].p_values()) < limit

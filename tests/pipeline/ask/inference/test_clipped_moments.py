@@ -145,12 +145,12 @@ def test_cells_in_which_clipping_cannot_matter_keep_the_exact_posterior() -> Non
 def test_any_prior_of_a_normal_is_taken(prior: Mixture | Independent) -> None:
     """Two thousand records overrule these priors: intervals are those under another, to a tenth."""
     statistic = released([5.0], 4.0, 2000, np.random.default_rng(3))
-    found, reference = (modelled_posterior(statistic, prior=one) for one in (prior, PRIOR))
-    assert found.models_clipping is not None
-    assert found.models_clipping.all()
+    posterior, reference = (modelled_posterior(statistic, prior=each) for each in (prior, PRIOR))
+    assert posterior.models_clipping is not None
+    assert posterior.models_clipping.all()
     for parameter in ("mean", "variance"):
         (low, high), (other_low, other_high) = (
-            interval(found, parameter)[0],
+            interval(posterior, parameter)[0],
             interval(reference, parameter)[0],
         )
         assert max(abs(low - other_low), abs(high - other_high)) < 0.15 * (other_high - other_low)
@@ -161,11 +161,11 @@ def test_a_lognormal_column_is_modelled_on_its_logarithm() -> None:
     """Bounds e^-10 and e^10: the very statistic of a normal column of logarithms."""
     logarithms = released([5.0], 4.0, 500, np.random.default_rng(5), family="lognormal")
     plain = dataclasses.replace(logarithms, plan=released([5.0], 4.0, 500, np.random.default_rng(5)).plan)
-    found, reference = (modelled_posterior(one, prior=PRIOR) for one in (logarithms, plain))
-    assert found.models_clipping is not None
-    assert found.models_clipping.all()
+    posterior, reference = (modelled_posterior(each, prior=PRIOR) for each in (logarithms, plain))
+    assert posterior.models_clipping is not None
+    assert posterior.models_clipping.all()
     for parameter, other in (("log_mean", "mean"), ("log_variance", "variance")):
-        np.testing.assert_allclose(interval(found, parameter), interval(reference, other), rtol=1e-4)
+        np.testing.assert_allclose(interval(posterior, parameter), interval(reference, other), rtol=1e-4)
 
 
 @pytest.mark.slow
@@ -174,10 +174,10 @@ def test_disjoint_and_repeated_releases_are_modelled_likewise() -> None:
     rng = np.random.default_rng(11)
     parts = [released([5.0], 4.0, 1000, rng) for _ in range(2)]
     both = pooled(parts, prior=PRIOR, n_prior=None, rng=rng)
-    one = modelled_posterior(parts[0], prior=PRIOR)
+    first = modelled_posterior(parts[0], prior=PRIOR)
     assert both.models_clipping is not None
     assert both.models_clipping.all()
-    assert both.sd("mean")[0] < 0.85 * one.sd("mean")[0]
+    assert both.sd("mean")[0] < 0.85 * first.sd("mean")[0]
     noise = discrete_laplace(parts[0].plan.scale, (1, 3), rng) - discrete_laplace(
         parts[0].plan.scale, (1, 3), rng
     )

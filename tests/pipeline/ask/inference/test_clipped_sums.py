@@ -134,10 +134,10 @@ def test_posteriors_are_those_of_enumeration(
     position, share = np.log(parameter[order]), share[order]
     mean = float(share @ position)
     sd = float(np.sqrt(share @ (position - mean) ** 2))
-    found = float(distribution.average(lambda at: at, np.arange(1))[0])
+    average = float(distribution.average(lambda at: at, np.arange(1))[0])
     square = float(distribution.average(lambda at: at**2, np.arange(1))[0])
-    assert abs(found - mean) < 0.02 * sd
-    assert math.sqrt(square - found**2) == pytest.approx(sd, rel=0.02)
+    assert abs(average - mean) < 0.02 * sd
+    assert math.sqrt(square - average**2) == pytest.approx(sd, rel=0.02)
     levels = (0.025, 0.5, 0.975)
     (name,) = distribution.parameters
     ends = np.log(distribution.quantiles(name, levels, 1, np.random.default_rng(7))[0])
@@ -159,8 +159,10 @@ def test_where_nothing_is_clipped_both_distributions_agree(family: str, n: int, 
     clipped = clipped_distribution([statistic], plain.prior, [n_prior])  # type: ignore[arg-type]
     (name,) = plain.parameters
     levels, rng = (0.025, 0.16, 0.5, 0.84, 0.975), np.random.default_rng(7)
-    found, wanted = (np.log(one.quantiles(name, levels, 1, rng)[0]) for one in (clipped, plain.distribution))
-    assert np.max(np.abs(found - wanted)) < 0.03 * (wanted[3] - wanted[1]) / 2
+    modelled, wanted = (
+        np.log(each.quantiles(name, levels, 1, rng)[0]) for each in (clipped, plain.distribution)
+    )
+    assert np.max(np.abs(modelled - wanted)) < 0.03 * (wanted[3] - wanted[1]) / 2
     judged = posterior_of(statistic, n_prior=n_prior)
     assert judged.models_clipping is not None
     assert not judged.models_clipping[0], "the exact distribution stays"

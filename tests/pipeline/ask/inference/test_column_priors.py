@@ -57,24 +57,24 @@ def test_a_conjugate_prior_by_its_density_has_the_conjugate_answer(method: str) 
     if method == "noise-aware":
         terms |= {"n_prior": Fixed(ROWS), "predictor_prior": PREDICTORS}
     prior = LogPrior(conjugate_density, parameters=("x", "intercept", "variance"))
-    found = unrestricted_posterior(statistic, prior=prior, **terms)
+    posterior = unrestricted_posterior(statistic, prior=prior, **terms)
     conjugate = "NormalInverseGammaRegression([0.2, 0], [2, 8], 4, 0.1)"
     expected = unrestricted_posterior(statistic, prior=conjugate, **terms)
     default = unrestricted_posterior(statistic, **terms)
-    rate = 1.0 / found.diagnostics["fewest_effective_draws"]
+    rate = 1.0 / posterior.diagnostics["fewest_effective_draws"]
     rate += 1.0 / expected.diagnostics.get("fewest_effective_draws", np.inf)
     moved = []
     for name in ("coefficient", "intercept", "variance"):
         sd = np.ravel(expected.sd(name))[0]
         apart, control = (
-            np.ravel(found.mean(name) - other.mean(name))[0] / sd / np.sqrt(rate)
+            np.ravel(posterior.mean(name) - other.mean(name))[0] / sd / np.sqrt(rate)
             for other in (expected, default)
         )
         assert abs(apart) < 6.0
         moved.append(abs(control))
-        assert np.ravel(found.sd(name))[0] == pytest.approx(sd, rel=0.15)
+        assert np.ravel(posterior.sd(name))[0] == pytest.approx(sd, rel=0.15)
     assert max(moved) > 6.0
-    assert "approximate" in " ".join(found.notes)
+    assert "approximate" in " ".join(posterior.notes)
 
 
 @pytest.mark.audit
@@ -105,9 +105,9 @@ def test_correlations_and_means_may_be_stated() -> None:
     statistic = of_columns()
     default = unrestricted_posterior(statistic, method="plug-in")
     of_mean = LogPrior(lambda m: -((m - 0.2) ** 2) / 2 / 0.05**2, parameters=("mean[x]",))
-    found = unrestricted_posterior(statistic, prior=of_mean, method="plug-in")
+    posterior = unrestricted_posterior(statistic, prior=of_mean, method="plug-in")
     low, high = sorted((default.mean("mean")[0, 0], 0.2))
-    assert low < found.mean("mean")[0, 0] < high
+    assert low < posterior.mean("mean")[0, 0] < high
     of_both = LogPrior(
         lambda a, b, r: -10 * np.log(a / b) ** 2 - (np.log(a * b) + 3) ** 2 - 50 * (r - 0.8) ** 2,
         parameters=("sd[x]", "sd[y]", "correlation[y,x]"),

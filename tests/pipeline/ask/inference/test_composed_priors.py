@@ -194,7 +194,7 @@ def test_every_answer_is_that_of_enumeration(family: str, text: str, pieces: Pie
         assert share[theta < quantile * (1 - 1e-9) - 1e-12].sum() <= level + coarse
 
 
-@pytest.mark.parametrize("text", [0, 4])
+@pytest.mark.parametrize("text", [0, pytest.param(4, marks=pytest.mark.slow)])
 def test_answers_are_those_of_enumeration(text: int) -> None:
     test_every_answer_is_that_of_enumeration("bernoulli", *PROBABILITY[text], [7, 3])
 
@@ -213,9 +213,9 @@ def test_a_sum_with_a_narrow_spike_tends_to_one_with_a_point(way: str) -> None:
     statistic = released("bernoulli", [[70, 30], [13, 4], [0, 0]])
     spike = "0.5*TruncatedNormal(0.3, 1e-7, 0.2, 0.4) + 0.5*Beta(1, 1)"
     expected = unrestricted_posterior(statistic, prior=spike, method=way)
-    found = unrestricted_posterior(statistic, prior="0.5*Point(0.3) + 0.5*Beta(1, 1)", method=way)
-    assert found.mean() == pytest.approx(expected.mean(), abs=1e-6)
-    assert found.sd() == pytest.approx(expected.sd(), rel=5e-5)
+    posterior = unrestricted_posterior(statistic, prior="0.5*Point(0.3) + 0.5*Beta(1, 1)", method=way)
+    assert posterior.mean() == pytest.approx(expected.mean(), abs=1e-6)
+    assert posterior.sd() == pytest.approx(expected.sd(), rel=5e-5)
 
 
 @pytest.mark.parametrize("mass", [0.5, 0.8, 0.95])
@@ -448,9 +448,9 @@ def test_distributions_of_numpyro_are_those_of_the_same_name() -> None:
         (numpyro.BernoulliProbs(0.25), "Points({0: 3, 1: 1})"),
     ]
     for given, alike in pairs:
-        found, expected = (unrestricted_posterior(statistic, prior=prior) for prior in (given, alike))
-        assert found.quantile(0.3) == pytest.approx(expected.quantile(0.3), rel=1e-5)
-        assert found.log_evidence == pytest.approx(expected.log_evidence, abs=1e-5)
+        posterior, expected = (unrestricted_posterior(statistic, prior=prior) for prior in (given, alike))
+        assert posterior.quantile(0.3) == pytest.approx(expected.quantile(0.3), rel=1e-5)
+        assert posterior.log_evidence == pytest.approx(expected.log_evidence, abs=1e-5)
     with pytest.raises(PriorError, match="must be of one number"):
         unrestricted_posterior(statistic, prior=numpyro.Normal(np.zeros(2), 1.0))
 
@@ -501,12 +501,12 @@ def test_points_of_real_sums_are_limits_of_narrow_priors(family: str) -> None:
     statistic = noisy_statistic(plan, np.rint(np.array([[5, 13], [0, 1], [40, 66]]) * reach))
     narrow = "1*TruncatedNormal(1.5, 1e-7, 1.4, 1.6) + 1*TruncatedNormal(0.7, 1e-7, 0.6, 0.8)"
     expected = unrestricted_posterior(statistic, prior=f"{narrow} + 2*Uniform(0.5, 3)", n_prior=Fixed(20))
-    found = unrestricted_posterior(
+    posterior = unrestricted_posterior(
         statistic, prior="1*Point(1.5) + 1*Point(0.7) + 2*Uniform(0.5, 3)", n_prior=Fixed(20)
     )
-    assert isinstance(found.distribution, MixedDistribution)
-    assert found.mean() == pytest.approx(expected.mean(), rel=1e-4)
-    assert found.log_evidence == pytest.approx(expected.log_evidence, abs=2e-4)
+    assert isinstance(posterior.distribution, MixedDistribution)
+    assert posterior.mean() == pytest.approx(expected.mean(), rel=1e-4)
+    assert posterior.log_evidence == pytest.approx(expected.log_evidence, abs=2e-4)
 
 
 def test_evidence_has_the_constant_that_conjugate_priors_have() -> None:

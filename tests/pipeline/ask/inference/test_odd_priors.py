@@ -88,12 +88,12 @@ def of_one(family: str, name: str) -> None:
     mean = float(weight @ at)
     sd = math.sqrt(weight @ (at - mean) ** 2)
     prior = Density(lambda theta: odd(np.minimum(theta / bound, 1.0 - 1e-16)), 0.0, bound)
-    found = unrestricted_posterior(statistic, prior=prior, n_prior=FEW, clipping="ignored")
-    assert abs(found.mean()[0] / bound - mean) < 2e-3 * sd
-    assert abs(found.sd()[0] / bound / sd - 1.0) < 4e-3
+    posterior = unrestricted_posterior(statistic, prior=prior, n_prior=FEW, clipping="ignored")
+    assert abs(posterior.mean()[0] / bound - mean) < 2e-3 * sd
+    assert abs(posterior.sd()[0] / bound / sd - 1.0) < 4e-3
     below = np.cumsum(weight) - weight / 2.0
     for level in (0.1, 0.5, 0.9):
-        at_quantile = np.interp(found.quantile(found.parameters[0], level)[0] / bound, at, below)
+        at_quantile = np.interp(posterior.quantile(posterior.parameters[0], level)[0] / bound, at, below)
         # In a hole any number is the quantile, and a step of the distribution is one of the grid.
         assert abs(at_quantile - level) < 3e-3
 
@@ -144,9 +144,9 @@ FINE = 8
 def of_both(names: list[str]) -> None:
     """Means to .02 standard deviations where there are any, quantiles to .01 of probability."""
     statistic, n_prior = released_moments(3), Uniform(0, 5)
-    own = likelihood(statistic, n_prior, MEANS, LOGS)
+    log_likelihood = likelihood(statistic, n_prior, MEANS, LOGS)
     mean, log_variance = (np.linspace(grid[0], grid[-1], FINE * len(grid)) for grid in (MEANS, LOGS))
-    spline = RectBivariateSpline(MEANS, LOGS, np.log(own))
+    spline = RectBivariateSpline(MEANS, LOGS, np.log(log_likelihood))
     fine, variance = np.exp(spline(mean, log_variance)), HALF_RANGE**2 * np.exp(log_variance)
     for name in names:
         odd = ODD_OF_BOTH[name]
@@ -157,20 +157,20 @@ def of_both(names: list[str]) -> None:
         share = fine * np.exp(log_density) * np.sqrt(variance)
         share /= share.sum()
         prior = LogPrior(odd, parameters=("mean", "sd"))
-        found = unrestricted_posterior(statistic, prior=prior, n_prior=n_prior, clipping="ignored")
+        posterior = unrestricted_posterior(statistic, prior=prior, n_prior=n_prior, clipping="ignored")
         for axis, (parameter, position) in enumerate((("mean", HALF_RANGE * mean), ("variance", variance))):
             weight = share.sum(axis=1 - axis)
             below = np.cumsum(weight) - weight / 2.0
             for level in (0.05, 0.5, 0.95):
-                at = np.interp(found.quantile(parameter, level)[0], position, below)
+                at = np.interp(posterior.quantile(parameter, level)[0], position, below)
                 assert abs(at - level) < 0.01, (name, parameter, level, at)
         weight = share.sum(axis=1)
         expected = float(weight @ mean)
         sd = math.sqrt(weight @ (mean - expected) ** 2)
         if name == "cauchy mean":  # records may be none, and the prior has no mean
-            assert np.isnan(found.mean("mean")[0])
+            assert np.isnan(posterior.mean("mean")[0])
         else:
-            assert abs(found.mean("mean")[0] / HALF_RANGE - expected) < 0.02 * sd
+            assert abs(posterior.mean("mean")[0] / HALF_RANGE - expected) < 0.02 * sd
 
 
 @pytest.mark.audit
@@ -257,13 +257,13 @@ ODD_OF_REGRESSION: dict[str, tuple[Any, Callable[..., Drawn]]] = {
 EPSILON = "2"
 
 
-def errors(found: Posterior, truth: Simulated) -> Floats:
+def errors(posterior: Posterior, truth: Simulated) -> Floats:
     """Of three means and three standard deviations, in Monte Carlo errors of both."""
-    drawn = found.sample(40_000, np.random.default_rng(0))
+    drawn = posterior.sample(40_000, np.random.default_rng(0))
     columns = [drawn["coefficient"][:, 0, 0], drawn["intercept"][:, 0], np.sqrt(drawn["variance"][:, 0])]
     values = np.stack(columns)
     mean, sd = values.mean(axis=1), values.std(axis=1)
-    rate = 1.0 / found.diagnostics["fewest_effective_draws"] + 1.0 / truth.effective
+    rate = 1.0 / posterior.diagnostics["fewest_effective_draws"] + 1.0 / truth.effective
     kurtosis = np.mean(((values.T - mean) / sd) ** 4, axis=0)
     # Var of a standard deviation: (kurtosis - 1) / 4 n of its square.
     of_sd = np.log(sd / truth.sd) / np.sqrt((kurtosis - 1.0) / 4.0 * rate)
@@ -274,12 +274,14 @@ def of_regression(name: str, rng: np.random.Generator) -> Floats:
     statistic = released(EPSILON, 0.5, (0.5, -0.3, 0.8, 0.2, -0.6, 0.1))
     prior, draw = ODD_OF_REGRESSION[name]
     truth = simulated(statistic, EPSILON, draw, rng)
-    found = unrestricted_posterior(statistic, prior=prior, n_prior=Fixed(ROWS), predictor_prior=PREDICTORS)
-    apart = errors(found, truth)
-    most = 11.0 if "largest_r_hat" in found.diagnostics else 6.0
-    assert np.max(np.abs(apart)) < most, (name, apart, truth, found.diagnostics)
-    zero = float(np.mean(found.sample(40_000, np.random.default_rng(0))["coefficient"] == 0.0))
-    rate = 1.0 / found.diagnostics["fewest_effective_draws"] + 1.0 / truth.effective
+    posterior = unrestricted_posterior(
+        statistic, prior=prior, n_prior=Fixed(ROWS), predictor_prior=PREDICTORS
+    )
+    apart = errors(posterior, truth)
+    most = 11.0 if "largest_r_hat" in posterior.diagnostics else 6.0
+    assert np.max(np.abs(apart)) < most, (name, apart, truth, posterior.diagnostics)
+    zero = float(np.mean(posterior.sample(40_000, np.random.default_rng(0))["coefficient"] == 0.0))
+    rate = 1.0 / posterior.diagnostics["fewest_effective_draws"] + 1.0 / truth.effective
     assert abs(zero - truth.zero) < most * math.sqrt(max(truth.zero * (1.0 - truth.zero), 1e-9) * rate)
     return apart
 

@@ -99,17 +99,17 @@ def check(family: str, name: str, row: list[int]) -> None:
     share /= share.sum()
     mean = share @ points
     sd = np.sqrt(share @ (points - mean) ** 2)
-    found = posterior_of(statistic, prior=LogPrior(ODD[name]), n_prior=N_PRIOR)
-    distribution: Any = found.distribution
+    posterior = posterior_of(statistic, prior=LogPrior(ODD[name]), n_prior=N_PRIOR)
+    distribution: Any = posterior.distribution
     error = sd / math.sqrt(distribution.effective[0])
     # The same draws always: 168 means at 4.5 errors are 1e-3 once, and then for ever.
-    assert np.all(np.abs(found.mean()[0] - mean) < 4.5 * error)
-    assert found.sd()[0] == pytest.approx(sd, rel=0.06)
+    assert np.all(np.abs(posterior.mean()[0] - mean) < 4.5 * error)
+    assert posterior.sd()[0] == pytest.approx(sd, rel=0.06)
     flat = posterior_of(statistic, prior=LogPrior(ODD["uniform"]), n_prior=N_PRIOR)
     flat_prior = measure * likelihood(statistic, points)
     of_flat = math.log(flat_prior.sum() / measure.sum())
     # Evidence up to one constant, which the uniform prior has as well.
-    assert (found.log_evidence - flat.log_evidence)[0] == pytest.approx(evidence - of_flat, abs=0.04)
+    assert (posterior.log_evidence - flat.log_evidence)[0] == pytest.approx(evidence - of_flat, abs=0.04)
 
 
 @pytest.mark.audit

@@ -42,10 +42,10 @@ def near_independence(probability: Floats, sd: float = 0.2) -> Floats:
     return np.asarray(-np.sum((odds[:, 1:] - odds[:, :1]) ** 2, axis=1) / 2 / sd**2)
 
 
-def errors(found: Posterior, mean: Floats) -> Floats:
+def errors(posterior: Posterior, mean: Floats) -> Floats:
     """Of means, in Monte Carlo standard errors."""
-    distribution: Any = found.distribution
-    return np.asarray((found.mean() - mean) / found.sd() * np.sqrt(distribution.effective)[:, None])
+    distribution: Any = posterior.distribution
+    return np.asarray((posterior.mean() - mean) / posterior.sd() * np.sqrt(distribution.effective)[:, None])
 
 
 ROWS = [[40, 22, 9], [3, 1, 0], [-2, 4, 1]]
@@ -56,15 +56,15 @@ def test_a_conjugate_prior_by_its_density_has_the_conjugate_answer(method: str) 
     """The truth is exact; the draws are always the same. Control: the uniform prior is many errors away."""
     statistic = released(of_categories("x", "y", "z"), ROWS)
     prior = LogPrior(lambda p: -0.4 * np.log(p[:, 0]) + 2.0 * np.log(p[:, 1]))
-    found = posterior_of(statistic, prior=prior, method=method)
+    posterior = posterior_of(statistic, prior=prior, method=method)
     expected = posterior_of(statistic, prior="Dirichlet(0.6, 3, 1)", method=method)
     # 18 comparisons at 4.5 errors: 1e-4 once, and then for ever.
-    assert np.max(np.abs(errors(found, expected.mean()))) < 4.5
-    assert np.max(np.abs(errors(found, posterior_of(statistic, method=method).mean()))) > 20.0
-    assert found.sd() == pytest.approx(expected.sd(), rel=0.05)
-    assert "approximate" in " ".join(found.notes)
+    assert np.max(np.abs(errors(posterior, expected.mean()))) < 4.5
+    assert np.max(np.abs(errors(posterior, posterior_of(statistic, method=method).mean()))) > 20.0
+    assert posterior.sd() == pytest.approx(expected.sd(), rel=0.05)
+    assert "approximate" in " ".join(posterior.notes)
     if method == "noise-aware":
-        assert found.log_evidence == pytest.approx(expected.log_evidence, abs=0.03)
+        assert posterior.log_evidence == pytest.approx(expected.log_evidence, abs=0.03)
 
 
 SEVERAL: dict[str, dict[str, Any]] = {
@@ -93,15 +93,15 @@ def test_several_tables_under_a_conjugate_prior_by_its_density(family: str, meth
     """Every distribution of a statistic weighed to Dirichlet(2). Control: the uniform one."""
     plan = statistic_plan(SEVERAL[family], epsilon="1", public_n=False)
     statistic = noisy_statistic(plan, np.array([[7, 3, 11, 2, 5, 9][: len(plan.components)]]))
-    found = posterior_of(statistic, prior=LogPrior(lambda p: np.sum(np.log(p), axis=1)), method=method)
+    posterior = posterior_of(statistic, prior=LogPrior(lambda p: np.sum(np.log(p), axis=1)), method=method)
     expected = posterior_of(statistic, prior="Dirichlet(2)", method=method)
     # 44 comparisons at 6 errors: 1e-7.
-    assert np.max(np.abs(errors(found, expected.mean()))) < 6.0
-    assert found.sd() == pytest.approx(expected.sd(), rel=0.06)
-    assert np.max(np.abs(errors(found, posterior_of(statistic, method=method).mean()))) > 10.0
-    assert "approximate" in " ".join(found.notes)
+    assert np.max(np.abs(errors(posterior, expected.mean()))) < 6.0
+    assert posterior.sd() == pytest.approx(expected.sd(), rel=0.06)
+    assert np.max(np.abs(errors(posterior, posterior_of(statistic, method=method).mean()))) > 10.0
+    assert "approximate" in " ".join(posterior.notes)
     with pytest.raises(UsageError, match="no evidence"):
-        _ = found.log_evidence
+        _ = posterior.log_evidence
 
 
 @pytest.mark.slow
@@ -116,10 +116,10 @@ def test_a_network_by_chains_counts_their_draws() -> None:
     }
     statistic = released(entry, [[20, 9, 14, 30, 11, 18, 25, 19]])
     prior = LogPrior(np.log, parameters=("a=0",))
-    found = posterior_of(statistic, prior=prior)
+    posterior = posterior_of(statistic, prior=prior)
     reference = posterior_of(statistic)
-    assert found.diagnostics["fewest_effective_draws"] <= reference.diagnostics["fewest_effective_draws"]
-    assert found.mean()[0, 0] > reference.mean()[0, 0]
+    assert posterior.diagnostics["fewest_effective_draws"] <= reference.diagnostics["fewest_effective_draws"]
+    assert posterior.mean()[0, 0] > reference.mean()[0, 0]
 
 
 @pytest.mark.slow
@@ -128,15 +128,15 @@ def test_two_categories_are_a_probability_by_quadrature() -> None:
         return np.asarray(-(((np.log(p) - np.log1p(-p)) - 0.5) ** 2) - np.abs(9 * p - 3))
 
     counts = [[40, 22], [3, 1], [-2, 4]]
-    found = posterior_of(
+    posterior = posterior_of(
         released(of_categories("no", "yes"), counts), prior=LogPrior(log_density, parameters=("yes",))
     )
     of_one = released({"family": "bernoulli"}, counts)
     expected = posterior_of(of_one, prior=Density(log_density, 0, 1))
     both = np.stack([1.0 - expected.mean(), expected.mean()], axis=1)
-    assert np.max(np.abs(errors(found, both))) < 4.5
-    assert found.sd()[:, 1] == pytest.approx(expected.sd(), rel=0.05)
-    quartiles = found.quantile("probability", [0.25, 0.75])[:, 1]
+    assert np.max(np.abs(errors(posterior, both))) < 4.5
+    assert posterior.sd()[:, 1] == pytest.approx(expected.sd(), rel=0.05)
+    quartiles = posterior.quantile("probability", [0.25, 0.75])[:, 1]
     for cell, (low, high) in enumerate(quartiles):
         distribution: Any = expected.distribution
         below = distribution.cdf(np.tile([low, high], (3, 1)))[cell]
@@ -147,18 +147,18 @@ def test_an_order_is_kept_and_is_what_rejection_leaves() -> None:
     """Means within six errors of simulation, by the draws that diagnostics say are effective."""
     statistic = released(of_categories("x", "y", "z"), [[12, 10, 9], [3, 1, 0]])
     prior = LogPrior(lambda x, y: np.where(x < y, 0.0, -np.inf), parameters=("x", "y"))
-    found = posterior_of(statistic, prior=prior)
+    posterior = posterior_of(statistic, prior=prior)
     rng = np.random.default_rng(7)
-    drawn = found.sample(2000, rng)["probability"]
+    drawn = posterior.sample(2000, rng)["probability"]
     assert np.all(drawn[:, :, 0] < drawn[:, :, 1])
     exact = posterior_of(statistic, prior="Dirichlet(1)").sample(100_000, rng)["probability"]
     for cell in range(2):
         kept = exact[exact[:, cell, 0] < exact[:, cell, 1], cell]
         # Both of draws: their errors added up, 6 of them.
-        error = found.sd()[cell] / np.sqrt(found.diagnostics["fewest_effective_draws"]) + kept.std(
+        error = posterior.sd()[cell] / np.sqrt(posterior.diagnostics["fewest_effective_draws"]) + kept.std(
             axis=0
         ) / np.sqrt(len(kept))
-        assert np.all(np.abs(found.mean()[cell] - kept.mean(axis=0)) < 6 * error)
+        assert np.all(np.abs(posterior.mean()[cell] - kept.mean(axis=0)) < 6 * error)
 
 
 @pytest.mark.slow
@@ -166,18 +166,18 @@ def test_a_hundred_tables_near_independence_take_less_than_ten_seconds() -> None
     rng = np.random.default_rng(7)
     statistic = released(TABLE, rng.poisson(40, (100, 6)))
     start = time.perf_counter()
-    found = posterior_of(statistic, prior=LogPrior(near_independence))
-    intervals = found.credible_interval()
+    posterior = posterior_of(statistic, prior=LogPrior(near_independence))
+    intervals = posterior.credible_interval()
     assert time.perf_counter() - start < 10.0
     assert np.all(intervals[..., 0] < intervals[..., 1])
-    assert found.diagnostics["largest_pareto_k"] <= 0.7
+    assert posterior.diagnostics["largest_pareto_k"] <= 0.7
 
     def spread(of: Posterior) -> float:
         drawn = of.sample(500, rng)["probability"].reshape(-1, 3, 2)
         odds = np.log(drawn[:, :, 0] / drawn[:, :, 1])
         return float(np.mean(np.std(odds, axis=1)))
 
-    assert spread(found) < 0.7 * spread(posterior_of(statistic))
+    assert spread(posterior) < 0.7 * spread(posterior_of(statistic))
 
 
 def haldane(probability: Floats) -> Floats:
@@ -240,8 +240,8 @@ def test_of_one_parameter_and_of_a_mean_and_a_variance_it_is_the_density_that_it
         lambda mean, sd: -np.abs(mean) / sd - sd, parameters=("mean", "sd"), support={"sd": (0.1, 9)}
     )
     alike = suffice.JointDensity(lambda m, s: -np.abs(m) / s - s, mean=(-np.inf, np.inf), sd=(0.1, 9))
-    found, known = (posterior_of(of_both, prior=each, clipping="ignored") for each in (joint, alike))
-    assert found.mean("mean") == pytest.approx(known.mean("mean"))
+    joined, known = (posterior_of(of_both, prior=each, clipping="ignored") for each in (joint, alike))
+    assert joined.mean("mean") == pytest.approx(known.mean("mean"))
     with pytest.raises(PriorError, match="name them"):
         posterior_of(of_both, prior=LogPrior(lambda m: -m, parameters=("mean",)))
 
@@ -250,8 +250,8 @@ def test_of_one_parameter_and_of_a_mean_and_a_variance_it_is_the_density_that_it
 def test_the_shape_of_a_tail_is_seen(shape: float) -> None:
     """Of 100,000 weights with a Pareto tail: k errs by about (1 + k) / sqrt(949); 6 of it are allowed."""
     weights = stats.genpareto(shape).rvs(100_000, random_state=np.random.default_rng(7))
-    _, found = smoothed(np.log(weights))
-    assert abs(found - shape) < 6 * (1 + shape) / np.sqrt(949) + 0.02
+    _, estimate = smoothed(np.log(weights))
+    assert abs(estimate - shape) < 6 * (1 + shape) / np.sqrt(949) + 0.02
 
 
 def test_smoothed_weights_keep_their_order_and_count() -> None:

@@ -48,9 +48,9 @@ def test_rows_alone_are_those_of_a_statistic_without_units() -> None:
     rows = rows_alone(statistic)
     assert rows.values.tolist() == [[3.25, -1.0]]
     assert rows.plan.scale == plan.scale / weight
-    own = statistic_plan({**BERNOULLI}, epsilon="1", public_n=False)
+    of_rows = statistic_plan({**BERNOULLI}, epsilon="1", public_n=False)
     assert [quantity.coefficients for quantity in rows.plan.quantities] == [
-        quantity.coefficients for quantity in own.quantities
+        quantity.coefficients for quantity in of_rows.quantities
     ]
     for name in ("n", "total"):
         (ours, noise), (whole, noise_of_whole) = rows.quantity(name), statistic.quantity(name)
@@ -72,10 +72,10 @@ def test_products_are_quantities_of_the_column() -> None:
     products.append(sum(int(s) * int(s) for _, s in parts))
     values = np.array([[0, 0, 0, *products]], dtype=object)
     statistic = dataclasses.replace(noisy_statistic(plan, np.zeros((1, 6), int)), values=values)
-    found = {row["quantity"]: row["estimate"] for row in statistic.table()}
-    assert found["n_squared_of_units"] == pytest.approx(5.0)
-    assert found["n_times_total_of_units"] == pytest.approx(2 * 3.0 + 3.0, abs=1e-3)
-    assert found["total_squared_of_units"] == pytest.approx(9.0 + 9.0, abs=1e-3)
+    estimates = {row["quantity"]: row["estimate"] for row in statistic.table()}
+    assert estimates["n_squared_of_units"] == pytest.approx(5.0)
+    assert estimates["n_times_total_of_units"] == pytest.approx(2 * 3.0 + 3.0, abs=1e-3)
+    assert estimates["total_squared_of_units"] == pytest.approx(9.0 + 9.0, abs=1e-3)
 
 
 @pytest.mark.parametrize("mean", [0.1, 0.5, 0.9])

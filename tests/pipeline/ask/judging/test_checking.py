@@ -23,8 +23,8 @@ def posterior_with(family: str, *, n: int, cells: int, seed: int) -> Posterior:
     rng = np.random.default_rng(seed)
     sums = model.sums(model.truth(cells, rng), np.full(cells, n), rng).clipped
     statistic = model.noisy(sums, discrete_laplace(model.scale, (cells, len(model.plan.components)), rng))
-    found = posterior_of(statistic, prior=model.prior)
-    return dataclasses.replace(found, model=Model(entry=model.entry, statistic=statistic))
+    posterior = posterior_of(statistic, prior=model.prior)
+    return dataclasses.replace(posterior, model=Model(entry=model.entry, statistic=statistic))
 
 
 @pytest.mark.parametrize("family", ["bernoulli", "exponential", "normal", "categorical"])
@@ -47,11 +47,11 @@ def test_a_release_that_no_parameter_explains_is_found() -> None:
 
 def test_one_quantity_is_checked_alone_and_the_generator_decides() -> None:
     posterior = posterior_with("normal", n=100, cells=2, seed=3)
-    one, again = (posterior.check("total_of_squares", draws=50, rng=7) for _ in range(2))
-    assert one.quantities == ("total_of_squares",)
-    assert np.array_equal(one.replicated, again.replicated)
+    first, again = (posterior.check("total_of_squares", draws=50, rng=7) for _ in range(2))
+    assert first.quantities == ("total_of_squares",)
+    assert np.array_equal(first.replicated, again.replicated)
     # As variable as the release itself: by the noise, by N, by the parameters and by the records.
-    assert np.all(np.std(one.replicated, axis=0) > 0)
+    assert np.all(np.std(first.replicated, axis=0) > 0)
 
 
 def test_what_cannot_be_checked_is_refused() -> None:

@@ -81,12 +81,12 @@ def simulated(family: str, cells: int, *, seed: int, n: int = 200, **changed: An
     rng = np.random.default_rng(seed)
     sums = model.sums(model.truth(cells, rng), model.sizes(cells, rng), rng).clipped
     statistic = model.noisy(sums, discrete_laplace(model.scale, (cells, len(model.plan.components)), rng))
-    own = posterior_of(
+    judged = posterior_of(
         statistic.take(np.arange(1)), **{"prior": model.prior, "n_prior": model.believed_n_prior, **changed}
     )
-    clipped = None if own.models_clipping is None else np.ones(cells, dtype=bool)
+    clipped = None if judged.models_clipping is None else np.ones(cells, dtype=bool)
     posterior = dataclasses.replace(
-        own,
+        judged,
         observed=(statistic,),
         models_clipping=clipped,
         model=Model(entry=model.entry, statistic=statistic),
@@ -98,8 +98,8 @@ def too_often(conflict: Conflict, level: float) -> np.ndarray:
     """By quantity, whether tails below a level are more frequent than chance lets them be: 1e-6 in all."""
     cells, quantities = conflict.tails.shape
     most = stats.binom.isf(1e-6 / quantities, cells, level)
-    found: np.ndarray = np.count_nonzero(conflict.tails < level, axis=0) > most
-    return found
+    is_exceeded: np.ndarray = np.count_nonzero(conflict.tails < level, axis=0) > most
+    return is_exceeded
 
 
 @pytest.mark.parametrize("family", ["bernoulli", "poisson", "exponential", "normal", "categorical"])
@@ -117,10 +117,10 @@ def test_tails_are_no_smaller_than_they_should_be(family: str) -> None:
     ],
 )
 def test_another_prior_is_found_out(family: str, changed: dict[str, Any]) -> None:
-    found = too_often(simulated(family, 300, seed=1, **changed), 0.005)
+    exceeded = too_often(simulated(family, 300, seed=1, **changed), 0.005)
     of_n = "n_prior" in changed
-    assert found[0] == of_n
-    assert found[1:].any() or of_n
+    assert exceeded[0] == of_n
+    assert exceeded[1:].any() or of_n
 
 
 @pytest.mark.audit
@@ -215,11 +215,11 @@ def test_a_public_n_is_not_judged_and_plug_in_has_no_prior_of_n() -> None:
 
 @pytest.mark.slow
 def test_the_threshold_counts_quantities_and_cells() -> None:
-    one = posterior_of(bernoulli((85, 15)), prior="Beta(60, 60)").conflict
+    conflict = posterior_of(bernoulli((85, 15)), prior="Beta(60, 60)").conflict
     many = posterior_of(bernoulli(*[(85, 15)] * 50), prior="Beta(60, 60)").conflict
-    assert many.tails[0] == pytest.approx(one.tails[0])
-    assert many.adjusted[0, 1] == pytest.approx(50 * one.adjusted[0, 1])
-    assert one.is_said[0, 1] == (one.tails[0, 1] * 2 < THRESHOLD)
+    assert many.tails[0] == pytest.approx(conflict.tails[0])
+    assert many.adjusted[0, 1] == pytest.approx(50 * conflict.adjusted[0, 1])
+    assert conflict.is_said[0, 1] == (conflict.tails[0, 1] * 2 < THRESHOLD)
 
 
 def test_what_is_not_judged_is_named() -> None:

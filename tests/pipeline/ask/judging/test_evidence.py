@@ -52,16 +52,16 @@ def by_enumeration(statistics: list[NoisyStatistic], a: float, b: float) -> floa
 @pytest.mark.parametrize("counts", [(7, 5), (-2, 12), (60, 3)])
 def test_two_counts(counts: tuple[int, int]) -> None:
     statistic = bernoulli(counts)
-    one, flat = by_enumeration([statistic], 2, 3), by_enumeration([statistic], 1, 1)
+    peaked, flat = by_enumeration([statistic], 2, 3), by_enumeration([statistic], 1, 1)
     asked: dict[str, Any] = {"n_prior": "Uniform(0, 40)"}
     assert unrestricted_posterior(statistic, prior="Beta(2, 3)", **asked).log_evidence == pytest.approx(
-        one, abs=1e-6
+        peaked, abs=1e-6
     )
     mixture = unrestricted_posterior(statistic, prior="Mixture(0.3, Beta(2, 3), 0.9, Beta(1, 1))", **asked)
-    mixed = np.logaddexp(np.log(0.25) + one, np.log(0.75) + flat)
+    mixed = np.logaddexp(np.log(0.25) + peaked, np.log(0.75) + flat)
     assert mixture.log_evidence == pytest.approx(mixed, abs=1e-6)
     density = unrestricted_posterior(statistic, prior=Density.of(stats.beta(2, 3)), **asked)
-    assert density.log_evidence == pytest.approx(one, abs=1e-3)
+    assert density.log_evidence == pytest.approx(peaked, abs=1e-3)
 
 
 def test_the_same_counts_twice() -> None:
@@ -80,8 +80,8 @@ def test_counts_of_categories(concentration: tuple[float, ...]) -> None:
             second = np.arange(n - first + 1)
             counts = (np.full_like(second, first), second, n - first - second)
             log_mass: Any = special.gammaln(a) - special.gammaln(a + n) + special.gammaln(n + 1)
-            for count, own in zip(counts, concentration, strict=True):
-                log_mass = log_mass + special.gammaln(own + count) - special.gammaln(own)
+            for count, alpha in zip(counts, concentration, strict=True):
+                log_mass = log_mass + special.gammaln(alpha + count) - special.gammaln(alpha)
                 log_mass = log_mass - special.gammaln(count + 1)
             mass = np.exp(log_mass)
             for count, value in zip(counts, (3, 5, -1), strict=True):
@@ -129,13 +129,13 @@ def test_two_normal_records() -> None:
         return float(np.log(mass) + 3 * np.log(np.tanh(0.5 / plan.scale)))
 
     statistic = noisy_statistic(plan, released[None])
-    one, other = exact(0.2, 2, 3, 1), exact(0, 1, 3, 4)
+    of_first, of_second = exact(0.2, 2, 3, 1), exact(0, 1, 3, 4)
     # The model of unclipped records, whose values may lie anywhere.
     asked: dict[str, Any] = {"n_prior": 2, "clipping": "ignored"}
-    found = unrestricted_posterior(statistic, prior="NormalInverseGamma(0.2, 2, 3, 1)", **asked)
-    assert found.log_evidence == pytest.approx(one, abs=0.003)
+    posterior = unrestricted_posterior(statistic, prior="NormalInverseGamma(0.2, 2, 3, 1)", **asked)
+    assert posterior.log_evidence == pytest.approx(of_first, abs=0.003)
     mixture = "Mixture(1, NormalInverseGamma(0.2, 2, 3, 1), 3, NormalInverseGamma(0, 1, 3, 4))"
-    mixed = np.logaddexp(np.log(0.25) + one, np.log(0.75) + other)
+    mixed = np.logaddexp(np.log(0.25) + of_first, np.log(0.75) + of_second)
     assert unrestricted_posterior(statistic, prior=mixture, **asked).log_evidence == pytest.approx(
         mixed, abs=0.003
     )

@@ -106,7 +106,7 @@ def test_a_long_run_that_depends_on_the_start_is_counted(chain: models.Chain) ->
     draws[::4, 1, :2] = np.eye(3)[:2]
     parted = dataclasses.replace(chain, transitions=models.DrawnQuantity(draws=draws))
     np.testing.assert_array_equal(parted.undefined_share, [0.0, 0.25])
-    share, whole = (found.stationary().mean[1] for found in (parted, chain))
+    share, whole = (each.stationary().mean[1] for each in (parted, chain))
     np.testing.assert_allclose(share, whole, atol=0.01)
     never = parted.steps_to("c")
     assert never.probability(above=1e300)[1, 0] == 0.25
@@ -175,9 +175,9 @@ def test_intervals_of_stationary_shares_cover(tmp_path: Path) -> None:
 
 
 def test_two_states_in_closed_form() -> None:
-    found = all_first_passages(np.array([[0.9, 0.1], [0.2, 0.8]]))
-    np.testing.assert_allclose(found, [[1.5, 10.0], [5.0, 3.0]], rtol=1e-14)
-    np.testing.assert_allclose(stationary_law(found), [2 / 3, 1 / 3], rtol=1e-14)
+    passages = all_first_passages(np.array([[0.9, 0.1], [0.2, 0.8]]))
+    np.testing.assert_allclose(passages, [[1.5, 10.0], [5.0, 3.0]], rtol=1e-14)
+    np.testing.assert_allclose(stationary_law(passages), [2 / 3, 1 / 3], rtol=1e-14)
 
 
 def test_the_walk_along_a_line() -> None:
@@ -197,9 +197,9 @@ def test_first_passages_solve_their_equations(seed: int, size: int, concentratio
     chances = np.random.default_rng(seed).dirichlet(np.full(size, concentration), (3, size))
     chances = np.maximum(chances, 1e-9) / np.maximum(chances, 1e-9).sum(axis=-1, keepdims=True)
     for state in range(size):
-        found = first_passage(chances, state)
+        passages = first_passage(chances, state)
         others = np.where(np.arange(size) == state, 0.0, chances)
-        np.testing.assert_allclose(found, 1.0 + np.einsum("dij,dj->di", others, found), rtol=1e-9)
+        np.testing.assert_allclose(passages, 1.0 + np.einsum("dij,dj->di", others, passages), rtol=1e-9)
     law = stationary_law(all_first_passages(chances))
     np.testing.assert_allclose(np.einsum("di,dij->dj", law, chances), law, rtol=1e-8, atol=1e-15)
     np.testing.assert_allclose(law.sum(axis=-1), 1.0, rtol=1e-12)
@@ -214,57 +214,57 @@ def test_steps_are_endless_just_where_a_state_may_never_be_entered(
     chances = rng.dirichlet(np.ones(size), size) * (rng.random((size, size)) < share)
     chances += np.where(chances.sum(axis=1) == 0.0, 1.0, 0.0)[:, None] * np.eye(size)
     chances /= chances.sum(axis=1, keepdims=True)
-    found = all_first_passages(chances)
+    passages = all_first_passages(chances)
     for state in range(size):
         others = np.where(np.arange(size) == state, 0.0, chances)
         within = np.linalg.matrix_power(np.eye(size) + others, size) > 0.0
         can_enter = within @ (chances[:, state] > 0.0)
-        np.testing.assert_array_equal(np.isfinite(found[:, state]), ~(within & ~can_enter).any(axis=1))
-        is_finite = np.isfinite(found[:, state])
-        steps = np.where(is_finite, found[:, state], 0.0)
+        np.testing.assert_array_equal(np.isfinite(passages[:, state]), ~(within & ~can_enter).any(axis=1))
+        is_finite = np.isfinite(passages[:, state])
+        steps = np.where(is_finite, passages[:, state], 0.0)
         np.testing.assert_allclose(steps[is_finite], (1.0 + others @ steps)[is_finite], rtol=1e-9)
-        np.testing.assert_allclose(first_passage(chances, state), found[:, state], rtol=1e-9)
+        np.testing.assert_allclose(first_passage(chances, state), passages[:, state], rtol=1e-9)
 
 
 def test_small_probabilities_keep_their_digits() -> None:
     """Where a linear system has lost them all."""
     rare = np.array([[1.0, 3e-200], [1e-200, 1.0]])
-    found = all_first_passages(rare)
-    np.testing.assert_allclose(found[0, 1], 1.0 / 3e-200, rtol=1e-12)
-    np.testing.assert_allclose(stationary_law(found), [0.25, 0.75], rtol=1e-12)
+    passages = all_first_passages(rare)
+    np.testing.assert_allclose(passages[0, 1], 1.0 / 3e-200, rtol=1e-12)
+    np.testing.assert_allclose(stationary_law(passages), [0.25, 0.75], rtol=1e-12)
     with pytest.raises(np.linalg.LinAlgError):
         np.linalg.solve(np.eye(2) - np.where([True, False], rare, 0.0), np.ones(2))
 
 
 @pytest.mark.parametrize("chance", [1e-302, 5e-324])
 def test_chances_that_have_no_inverse_count_as_none(chance: float) -> None:
-    found = all_first_passages(np.array([[1.0, chance], [1e-250, 1.0]]))
-    np.testing.assert_allclose(found, [[1.0, np.inf], [1e250, np.inf]], rtol=1e-12)
+    passages = all_first_passages(np.array([[1.0, chance], [1e-250, 1.0]]))
+    np.testing.assert_allclose(passages, [[1.0, np.inf], [1e250, np.inf]], rtol=1e-12)
     far = np.array([[1.0, 1e-200, 0.0], [1.0, 0.0, 1e-200], [1.0, 0.0, 0.0]])
     assert all_first_passages(far)[0, 2] == np.inf
 
 
 def test_a_period_leaves_a_stationary_law() -> None:
-    found = all_first_passages(np.roll(np.eye(4), 1, axis=1))
-    np.testing.assert_array_equal(found[0], [4.0, 1.0, 2.0, 3.0])
-    np.testing.assert_array_equal(stationary_law(found), np.full(4, 0.25))
+    passages = all_first_passages(np.roll(np.eye(4), 1, axis=1))
+    np.testing.assert_array_equal(passages[0], [4.0, 1.0, 2.0, 3.0])
+    np.testing.assert_array_equal(stationary_law(passages), np.full(4, 0.25))
 
 
 def test_states_that_are_left_for_good_have_no_share() -> None:
     left = np.array([[0.0, 0.5, 0.5], [0.0, 0.3, 0.7], [0.0, 0.6, 0.4]])
-    found = all_first_passages(left)
-    assert np.all(np.isinf(found[:, 0]))
-    np.testing.assert_allclose(stationary_law(found), [0.0, 6 / 13, 7 / 13], rtol=1e-14)
+    passages = all_first_passages(left)
+    assert np.all(np.isinf(passages[:, 0]))
+    np.testing.assert_allclose(stationary_law(passages), [0.0, 6 / 13, 7 / 13], rtol=1e-14)
 
 
 def test_two_parts_that_cannot_be_left_have_no_one_law() -> None:
     """The first and the third state keep what comes, the second goes to either; beside a plain chain."""
     parted = np.array([[1.0, 0.0, 0.0], [0.4, 0.2, 0.4], [0.0, 0.0, 1.0]])
     plain = np.full((3, 3), 1 / 3)
-    found = all_first_passages(np.stack([parted, plain]))
+    passages = all_first_passages(np.stack([parted, plain]))
     expected = [[1.0, np.inf, np.inf], [np.inf, np.inf, np.inf], [np.inf, np.inf, 1.0]]
-    np.testing.assert_array_equal(found[0], expected)
-    np.testing.assert_allclose(found[1], 3.0, rtol=1e-14)
-    law = stationary_law(found)
+    np.testing.assert_array_equal(passages[0], expected)
+    np.testing.assert_allclose(passages[1], 3.0, rtol=1e-14)
+    law = stationary_law(passages)
     assert np.all(np.isnan(law[0]))
     np.testing.assert_allclose(law[1], 1 / 3, rtol=1e-14)

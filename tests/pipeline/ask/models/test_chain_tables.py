@@ -56,7 +56,7 @@ def test_cells_of_one_release_stand_by_chain_and_lexicographic_time(crashes: Rel
         "YEAR": [year for year in YEARS for _ in MONTHS],
         "MONTH": [*MONTHS, *MONTHS],
     }
-    assert [(one.name, one.categories) for one in table.features] == [
+    assert [(feature.name, feature.categories) for feature in table.features] == [
         ("manner", COLLISIONS),
         ("drunk", ("false", "true")),
     ]
@@ -71,10 +71,12 @@ def test_cells_of_one_release_stand_by_chain_and_lexicographic_time(crashes: Rel
 
 def test_the_order_of_columns_is_the_order_of_time(crashes: Release) -> None:
     """Every entry is found again where the other order puts it."""
-    one = chain_table(crashes, ["drunk"], chain="STATE", time=["YEAR", "MONTH"]).counts.counts[0]
+    counts = chain_table(crashes, ["drunk"], chain="STATE", time=["YEAR", "MONTH"]).counts.counts[0]
     other = chain_table(crashes, ["drunk"], chain=["STATE"], time=["MONTH", "YEAR"]).counts.counts[0]
-    assert not np.array_equal(one, other)
-    np.testing.assert_array_equal(one.reshape(6, 2, 12, 2), other.reshape(6, 12, 2, 2).transpose(0, 2, 1, 3))
+    assert not np.array_equal(counts, other)
+    np.testing.assert_array_equal(
+        counts.reshape(6, 2, 12, 2), other.reshape(6, 12, 2, 2).transpose(0, 2, 1, 3)
+    )
 
 
 def test_several_columns_make_chains_and_where_keeps_keys(crashes: Release) -> None:

@@ -41,10 +41,10 @@ def small(release: Release, **terms: Any) -> Classifier:
     return models.classifier(release, "late", method="plug-in", draws=DRAWS, rng=5, **terms)
 
 
-def written_out(found: Classifier, row: dict[str, str | None], cell: int) -> Floats:
+def written_out(classifier: Classifier, row: dict[str, str | None], cell: int) -> Floats:
     """Return the chances of both classes: of every draw by its labels, normalised, then averaged."""
-    labels = found.posterior.label_columns
-    drawn = found.posterior.sample(DRAWS, np.random.default_rng(5))["probability"][:, cell]
+    labels = classifier.posterior.label_columns
+    drawn = classifier.posterior.sample(DRAWS, np.random.default_rng(5))["probability"][:, cell]
     chances = np.ones((DRAWS, 2))
     for place in range(drawn.shape[1]):
         entry = {name: column[place] for name, column in labels.items()}
@@ -56,9 +56,9 @@ def written_out(found: Classifier, row: dict[str, str | None], cell: int) -> Flo
 
 
 def test_chances_are_averages_over_draws(tmp_path: Path) -> None:
-    found = small(released(tmp_path))
-    assert found.classes == ("false", "true")
-    chances = found.predict_proba(ROWS)
+    classifier = small(released(tmp_path))
+    assert classifier.classes == ("false", "true")
+    chances = classifier.predict_proba(ROWS)
     meant: list[tuple[dict[str, str | None], int]] = [
         ({"origin": "EWR", "month": "1", "kind": "jet"}, 0),
         ({"origin": "JFK", "month": "2", "kind": "prop"}, 1),
@@ -66,81 +66,81 @@ def test_chances_are_averages_over_draws(tmp_path: Path) -> None:
         ({"origin": "other", "month": None, "kind": None}, 0),
     ]
     for place, (row, cell) in enumerate(meant):
-        np.testing.assert_allclose(chances[place], written_out(found, row, cell), rtol=1e-10)
+        np.testing.assert_allclose(chances[place], written_out(classifier, row, cell), rtol=1e-10)
     assert np.isnan(chances[4:]).all()  # keys of no cell
-    predicted = found.predict(ROWS).tolist()
+    predicted = classifier.predict(ROWS).tolist()
     assert predicted[4:] == [None, None]
-    assert predicted[:4] == [found.classes[place] for place in chances[:4].argmax(axis=1)]
-    assert found.classify(ROWS).left_out == {"origin": 0, "month": 3, "kind": 2}
-    columns = found.classify(ROWS).columns()
+    assert predicted[:4] == [classifier.classes[place] for place in chances[:4].argmax(axis=1)]
+    assert classifier.classify(ROWS).left_out == {"origin": 0, "month": 3, "kind": 2}
+    columns = classifier.classify(ROWS).columns()
     assert columns["site"] == ["p", "q", "q", "p", None, None]
     np.testing.assert_array_equal(columns["class_probability"], chances.max(axis=1))
-    np.testing.assert_array_equal(chances, found.predict_proba(pa.table(ROWS)))
-    assert found.predict_proba({name: column[:0] for name, column in ROWS.items()}).shape == (0, 2)
+    np.testing.assert_array_equal(chances, classifier.predict_proba(pa.table(ROWS)))
+    assert classifier.predict_proba({name: column[:0] for name, column in ROWS.items()}).shape == (0, 2)
 
 
 def test_where_keeps_one_cell_and_absent_features_drop_out(tmp_path: Path) -> None:
-    found = small(released(tmp_path), where={"site": "q"})
-    expected = written_out(found, {"origin": None, "month": None, "kind": "jet"}, 0)
+    classifier = small(released(tmp_path), where={"site": "q"})
+    expected = written_out(classifier, {"origin": None, "month": None, "kind": "jet"}, 0)
     with pytest.warns(SufficeWarning, match="no column of origin, month"):
-        here = found.classify({"kind": ["jet", "jet"]})
+        here = classifier.classify({"kind": ["jet", "jet"]})
     np.testing.assert_allclose(here.probability, [expected, expected], rtol=1e-10)
     assert here.absent == ("origin", "month")
     assert here.left_out == {"origin": 2, "month": 2, "kind": 0}
     with pytest.warns(SufficeWarning, match="no column of origin, month"):
-        elsewhere = found.predict_proba({"kind": ["jet", "jet"], "site": ["p", "q"]})
+        elsewhere = classifier.predict_proba({"kind": ["jet", "jet"], "site": ["p", "q"]})
     assert np.isnan(elsewhere[0]).all()
     np.testing.assert_allclose(elsewhere[1], expected, rtol=1e-10)
 
 
 def test_alike_rows_and_blocks_make_no_difference(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = small(released(tmp_path))
+    classifier = small(released(tmp_path))
     places = np.random.default_rng(1).integers(0, 6, 500)
-    once = found.predict_proba(ROWS)
+    once = classifier.predict_proba(ROWS)
     monkeypatch.setattr("suffice.pipeline.ask.models.classifier._BLOCK", 3 * 2 * DRAWS)
-    many = found.predict_proba({name: column[places] for name, column in ROWS.items()})
+    many = classifier.predict_proba({name: column[places] for name, column in ROWS.items()})
     np.testing.assert_allclose(many, once[places], rtol=1e-12)
 
 
 def test_more_combinations_than_integers_are_told_apart(tmp_path: Path) -> None:
     features = {f"f{place}": ["a", "b", "c"] for place in range(40)}
     entry = {"family": "naive_bayes", "outcome": {"late": ["false", "true"]}, "features": features}
-    found = small(released(tmp_path, statistics={"late": entry}, groups=None))
+    classifier = small(released(tmp_path, statistics={"late": entry}, groups=None))
     rows = np.random.default_rng(2).choice(np.array(["a", "b", "c", "d"]), (40, 30))
-    chances = found.predict_proba(dict(zip(features, rows, strict=True)))
+    chances = classifier.predict_proba(dict(zip(features, rows, strict=True)))
     for place in (0, 29):
         row = {
             name: None if value == "d" else str(value)
             for name, value in zip(features, rows[:, place], strict=True)
         }
-        np.testing.assert_allclose(chances[place], written_out(found, row, 0), rtol=1e-10)
+        np.testing.assert_allclose(chances[place], written_out(classifier, row, 0), rtol=1e-10)
 
 
 def test_scores_are_of_rows_with_a_class_and_a_cell(tmp_path: Path) -> None:
-    found = small(released(tmp_path))
-    chances = found.predict_proba(ROWS)
-    score = found.score(ROWS, np.array([True, False, None, False, True, True], dtype=object))
-    own = np.array([chances[0, 1], chances[1, 0], chances[3, 0]])
+    classifier = small(released(tmp_path))
+    chances = classifier.predict_proba(ROWS)
+    score = classifier.score(ROWS, np.array([True, False, None, False, True, True], dtype=object))
+    of_outcomes = np.array([chances[0, 1], chances[1, 0], chances[3, 0]])
     assert score.n_rows == 3
-    assert score.mean_log_score == pytest.approx(np.log(own).mean())
-    assert score.accuracy == pytest.approx(np.mean(own > 0.5))
-    assert found.score(ROWS, ["true", "false", "x", "false", "true", "true"]) == score
+    assert score.mean_log_score == pytest.approx(np.log(of_outcomes).mean())
+    assert score.accuracy == pytest.approx(np.mean(of_outcomes > 0.5))
+    assert classifier.score(ROWS, ["true", "false", "x", "false", "true", "true"]) == score
     with pytest.raises(UsageError, match="2 labels of 6 rows"):
-        found.score(ROWS, [True, False])
+        classifier.score(ROWS, [True, False])
     with pytest.raises(UsageError, match="no row can be scored: none has a cell and a class of false, true"):
-        found.score(ROWS, ["x"] * 6)
+        classifier.score(ROWS, ["x"] * 6)
 
 
 def test_labels_that_are_no_class_are_other_where_the_outcome_has_it(tmp_path: Path) -> None:
     outcome = {"late": {"column": "late", "categories": ["no", "yes"], "other": True}}
-    found = small(released(tmp_path, statistics={"late": {**LATE, "outcome": outcome}}))
-    assert found.classes == ("no", "yes", "other")
-    chances = found.predict_proba(ROWS)
-    score = found.score(ROWS, ["yes", "x", None, "no", "x", "x"])
+    classifier = small(released(tmp_path, statistics={"late": {**LATE, "outcome": outcome}}))
+    assert classifier.classes == ("no", "yes", "other")
+    chances = classifier.predict_proba(ROWS)
+    score = classifier.score(ROWS, ["yes", "x", None, "no", "x", "x"])
     known = [row for row in range(6) if not np.isnan(chances[row, 0])]
-    own = [chances[row, (1, 2, 2, 0, 2, 2)[row]] for row in known]
+    of_outcomes = [chances[row, (1, 2, 2, 0, 2, 2)[row]] for row in known]
     assert score.n_rows == len(known)
-    assert score.mean_log_score == pytest.approx(np.log(own).mean())
+    assert score.mean_log_score == pytest.approx(np.log(of_outcomes).mean())
 
 
 def test_what_cannot_classify_is_refused_by_what_exists(tmp_path: Path) -> None:
@@ -152,11 +152,11 @@ def test_what_cannot_classify_is_refused_by_what_exists(tmp_path: Path) -> None:
         models.classifier(release, "absent")
     with pytest.raises(UsageError, match="draws must be"):
         models.classifier(release, "late", draws=0)
-    found = small(release)
+    classifier = small(release)
     with pytest.raises(UsageError, match="no column of any feature of late: it reads from, month"):
-        found.predict_proba({"origin": ["JFK"]})
+        classifier.predict_proba({"origin": ["JFK"]})
     with pytest.raises(UsageError, match="rows need a column 'site'"):
-        found.predict_proba({"from": ["JFK"], "month": [1], "kind": ["jet"]})
+        classifier.predict_proba({"from": ["JFK"], "month": [1], "kind": ["jet"]})
 
 
 @pytest.mark.slow

@@ -56,7 +56,7 @@ def test_noisy_counts_with_expected_rows_integrated_out(scale: float, rows: int)
     exact = [rng.multinomial(rows, each[0, 0, 0], size=SHAPE) for each in draws.emissions]
     counts = tuple(each + discrete_laplace(scale, each.shape, rng) for each in exact)
     table = CountsOverTime(counts=counts, is_observed=np.ones(SHAPE, dtype=bool), scales=(scale,) * 3)
-    found = held_out_log_likelihood(table, HELD_OUT, draws, PRIORS, restart=0, n_draws=10)
+    score = held_out_log_likelihood(table, HELD_OUT, draws, PRIORS, restart=0, n_draws=10)
     # Much is known of a large cell's expected rows, and the density is narrow.
     start = np.sqrt(rows) - 10.0 if rows > 10_000 else 0.0
     end = np.sqrt(rows) + 10.0 if rows > 10_000 else 3.0 * np.sqrt(rows + 40.0 * scale)
@@ -75,10 +75,10 @@ def test_noisy_counts_with_expected_rows_integrated_out(scale: float, rows: int)
                 total[state] += highest + np.log(np.trapezoid(np.exp(density - highest), roots))
             wanted = np.logaddexp(*total)
             if wanted > -1000.0 - PRIORS.rate * rows:
-                assert found[draw, place] == pytest.approx(wanted, abs=1e-2)
+                assert score[draw, place] == pytest.approx(wanted, abs=1e-2)
                 n_compared += 1
             else:  # Tables of emissions are rough where all states are out of the question.
-                assert found[draw, place] < -900.0 - PRIORS.rate * rows
+                assert score[draw, place] < -900.0 - PRIORS.rate * rows
     assert n_compared >= 2
 
 
@@ -88,13 +88,13 @@ def test_exact_counts() -> None:
     draws = draws_of(rng)
     picked = [rng.integers(size, size=SHAPE) for size in SIZES]
     counts = tuple(np.eye(size, dtype=int)[each] for size, each in zip(SIZES, picked, strict=True))
-    found = exact_log_likelihood(counts, HELD_OUT, draws, restart=0, n_draws=3)
+    score = exact_log_likelihood(counts, HELD_OUT, draws, restart=0, n_draws=3)
     for draw in range(2):
         for place, (chain, time) in enumerate(np.argwhere(HELD_OUT)):
             total = chances(draws, draw, chain, time)
             for each, of_feature in zip(picked, draws.emissions, strict=True):
                 total = total + np.log(of_feature[0, draw, :, each[chain, time]])
-            assert found[draw, place] == pytest.approx(np.logaddexp(*total))
-    assert np.allclose(log_mean_exp(found), np.log(np.exp(found).mean(axis=0)))
-    one = exact_log_likelihood(counts, HELD_OUT, draws, restart=0, n_draws=1)
-    assert one.shape == (1, 3)
+            assert score[draw, place] == pytest.approx(np.logaddexp(*total))
+    assert np.allclose(log_mean_exp(score), np.log(np.exp(score).mean(axis=0)))
+    from_start = exact_log_likelihood(counts, HELD_OUT, draws, restart=0, n_draws=1)
+    assert from_start.shape == (1, 3)

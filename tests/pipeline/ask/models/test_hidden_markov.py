@@ -56,8 +56,8 @@ def test_states_and_parameters_are_found_behind_the_noise(
     number = np.argsort(-np.bincount(truth.ravel()))  # the state with most cells is the first
     for name, known in (("manner", MANNER), ("drunk", DRUNK)):
         np.testing.assert_allclose(fit.emissions[name].mean(axis=0), known[number], atol=0.05)
-    found = fit.transitions.mean(axis=0)
-    np.testing.assert_allclose(found, TRANSITIONS[number][:, number], atol=0.15)
+    mean = fit.transitions.mean(axis=0)
+    np.testing.assert_allclose(mean, TRANSITIONS[number][:, number], atol=0.15)
     assert fit.state_probability.shape == (144, 2)
     np.testing.assert_allclose(fit.state_probability.sum(axis=1), 1.0)
     assert fit.most_probable_path.shape == (6, 24)
@@ -65,8 +65,8 @@ def test_states_and_parameters_are_found_behind_the_noise(
 
 def test_a_control_without_hidden_states_is_not_found(crashes: tuple[Release, NDArray[np.int64]]) -> None:
     """Truth in another order agrees no better than chance does."""
-    found = models.hidden_markov(crashes[0], chain="STATE", time=TIME, states=2, rng=2, **QUICK)
-    assert agreement(found, np.random.default_rng(1).permutation(crashes[1].ravel()).reshape(6, 24)) < 0.75
+    control = models.hidden_markov(crashes[0], chain="STATE", time=TIME, states=2, rng=2, **QUICK)
+    assert agreement(control, np.random.default_rng(1).permutation(crashes[1].ravel()).reshape(6, 24)) < 0.75
 
 
 def test_rows_have_intervals_of_every_number(fit: HiddenMarkovFit) -> None:
@@ -78,8 +78,8 @@ def test_rows_have_intervals_of_every_number(fit: HiddenMarkovFit) -> None:
         assert 0.0 <= row["lower"] <= row["upper"] <= 1.0
         if row["parameter"] != "share":  # of few cells: nearly always the same
             assert row["lower"] < row["mean"] < row["upper"]
-    (one,) = [row for row in rows if (row["category"], row["state"]) == ("true", 2)]
-    assert one["mean"] == pytest.approx(fit.emissions["drunk"][:, 1, 1].mean())
+    (in_second_state,) = [row for row in rows if (row["category"], row["state"]) == ("true", 2)]
+    assert in_second_state["mean"] == pytest.approx(fit.emissions["drunk"][:, 1, 1].mean())
     narrow = fit.rows(mass=0.5)
     assert all(n["upper"] - n["lower"] <= r["upper"] - r["lower"] for n, r in zip(narrow, rows, strict=True))
     with pytest.raises(UsageError, match="mass"):
@@ -90,9 +90,9 @@ def test_cells_are_rows_with_their_keys(fit: HiddenMarkovFit) -> None:
     cells = fit.cells()
     assert len(cells) == 144
     assert list(cells[0]) == ["STATE", *TIME, "is_observed", "state", "p_1", "p_2", "expected_rows"]
-    one = cells[24 + 13]
-    assert (one["STATE"], one["YEAR"], one["MONTH"]) == (STATES[1], "2014", 2)
-    assert one[f"p_{one['state']}"] > 0.5
+    cell = cells[24 + 13]
+    assert (cell["STATE"], cell["YEAR"], cell["MONTH"]) == (STATES[1], "2014", 2)
+    assert cell[f"p_{cell['state']}"] > 0.5
 
 
 def test_draws_are_tidy_columns(fit: HiddenMarkovFit) -> None:
@@ -101,9 +101,10 @@ def test_draws_are_tidy_columns(fit: HiddenMarkovFit) -> None:
     kept = columns["parameter"] == "transition"
     stays = kept & (columns["state"] == 1) & (columns["to_state"] == 1)
     np.testing.assert_allclose(columns["value"][stays], fit.transitions[:, 0, 0])
-    assert set(columns["restart"].tolist()) == {one + 1 for one in fit.diagnostics.kept}
+    assert set(columns["restart"].tolist()) == {restart + 1 for restart in fit.diagnostics.kept}
 
 
+@pytest.mark.slow
 def test_arviz_gets_restarts_as_chains_and_reads_the_file(fit: HiddenMarkovFit, tmp_path: Path) -> None:
     drawn = fit.to_arviz()
     values = drawn["posterior"]["transition"].values
@@ -124,13 +125,15 @@ def test_sweeps_are_doubled_until_restarts_agree(
     monkeypatch.setattr("suffice.pipeline.ask.models.state_sampling.MOST_SWEEPS", 80)
     monkeypatch.setattr("suffice.pipeline.ask.models.state_sampling.SWEEPS", 20)
     told: list[tuple[int, int]] = []
-    found = models.hidden_markov(crashes[0], **asked, progress=lambda done, total: told.append((done, total)))
-    assert found.settings.n_sweeps == 80  # four draws are never worth a hundred
-    assert found.all_draws.trace.shape == (2, 80)
-    np.testing.assert_array_equal(found.all_draws.log_joint[:, -1], found.all_draws.trace[:, -1])
+    doubled = models.hidden_markov(
+        crashes[0], **asked, progress=lambda done, total: told.append((done, total))
+    )
+    assert doubled.settings.n_sweeps == 80  # four draws are never worth a hundred
+    assert doubled.all_draws.trace.shape == (2, 80)
+    np.testing.assert_array_equal(doubled.all_draws.log_joint[:, -1], doubled.all_draws.trace[:, -1])
     assert told[-1] == (80, 80)
-    assert any("doubled until they agree, up to 80" in line for line in found.settings.lines)
-    assert agreement(found, crashes[1]) > 0.95
+    assert any("doubled until they agree, up to 80" in line for line in doubled.settings.lines)
+    assert agreement(doubled, crashes[1]) > 0.95
     stated = models.hidden_markov(crashes[0], **asked, sweeps=20)
     assert (stated.settings.n_sweeps, stated.settings.until_settled) == (20, False)
 
@@ -156,29 +159,29 @@ def test_draws_go_on_from_where_earlier_ones_end(
 
 
 def test_plug_in_says_that_it_is_not_calibrated(crashes: tuple[Release, NDArray[np.int64]]) -> None:
-    found = models.hidden_markov(
+    plug_in = models.hidden_markov(
         crashes[0], chain="STATE", time=TIME, states=2, method="plug-in", rng=1, **QUICK
     )
-    assert agreement(found, crashes[1]) > 0.95
-    assert (found.settings.project, found.settings.sampler) == ("simplex", "ffbs")
-    assert "not calibrated" in found.settings.lines[0]
-    assert "expected_rows" not in found.cells()[0]
+    assert agreement(plug_in, crashes[1]) > 0.95
+    assert (plug_in.settings.project, plug_in.settings.sampler) == ("simplex", "ffbs")
+    assert "not calibrated" in plug_in.settings.lines[0]
+    assert "expected_rows" not in plug_in.cells()[0]
 
 
 def test_a_missing_window_takes_part_without_an_emission(tmp_path: Path) -> None:
     labels = ("2013-01", "2013-02", "2013-03", "2013-05", "2013-06")
     store, truth = publish_series(tmp_path / "store", labels)
     opened = [suffice.open_release(f"monthly@{label}", store=store) for label in labels]
-    found = models.hidden_markov(opened, chain="STATE", states=2, rng=3, **QUICK)
-    cells = found.cells()
+    with_gap = models.hidden_markov(opened, chain="STATE", states=2, rng=3, **QUICK)
+    cells = with_gap.cells()
     assert [row["window"] for row in cells[:6]] == [
         "2013-01", "2013-02", "2013-03", "2013-04", "2013-05", "2013-06"
     ]  # fmt: skip
     assert [row["is_observed"] for row in cells[:6]] == [True, True, True, False, True, True]
-    seen = np.delete(found.most_probable_path, 3, axis=1)
+    seen = np.delete(with_gap.most_probable_path, 3, axis=1)
     same = (seen == truth).mean()
     assert max(same, 1 - same) > 0.9
-    sure = found.state_probability.max(axis=1).reshape(6, 6)
+    sure = with_gap.state_probability.max(axis=1).reshape(6, 6)
     assert sure[:, 3].mean() < np.delete(sure, 3, axis=1).mean()
 
 
@@ -187,7 +190,7 @@ def test_two_states_predict_held_out_cells_better_than_one(
     crashes: tuple[Release, NDArray[np.int64]],
 ) -> None:
     told: list[tuple[int, int]] = []
-    found = models.hidden_markov(
+    scored = models.hidden_markov(
         crashes[0],
         chain="STATE",
         time=TIME,
@@ -199,14 +202,14 @@ def test_two_states_predict_held_out_cells_better_than_one(
         draws=20,
         progress=lambda done, total: told.append((done, total)),
     )
-    assert isinstance(found, StateComparison)
+    assert isinstance(scored, StateComparison)
     assert told[-1] == (240, 240)
-    one, two = found.rows()
-    assert (one["states"], one["difference"], two["states"]) == (1, 0.0, 2)
-    assert two["difference"] > 2.0  # nats a cell
-    assert (found.difference[1] > 0.0).all()
-    assert found.best == 2
-    assert document(found)["holdout"] == 0.1
+    first, second = scored.rows()
+    assert (first["states"], first["difference"], second["states"]) == (1, 0.0, 2)
+    assert second["difference"] > 2.0  # nats a cell
+    assert (scored.difference[1] > 0.0).all()
+    assert scored.best == 2
+    assert document(scored)["holdout"] == 0.1
 
 
 def test_held_out_cells_take_no_part_in_the_fit(

@@ -63,14 +63,14 @@ def test_alignment_undoes_any_numbering() -> None:
     plain = some_draws()
     mixed = shuffled(plain)
     assert (mixed.states != plain.states).mean() > 0.3  # else there is nothing to undo
-    found = align_states(mixed)
+    aligned = align_states(mixed)
     by_size = np.argsort(-np.bincount(plain.states.ravel()))
-    np.testing.assert_array_equal(found.states, np.argsort(by_size)[plain.states])
-    np.testing.assert_array_equal(found.transitions[:, :, 0], plain.transitions[:, :, 0][..., by_size])
+    np.testing.assert_array_equal(aligned.states, np.argsort(by_size)[plain.states])
+    np.testing.assert_array_equal(aligned.transitions[:, :, 0], plain.transitions[:, :, 0][..., by_size])
     np.testing.assert_array_equal(
-        found.transitions[:, :, 1:], plain.transitions[:, :, 1:][:, :, by_size][..., by_size]
+        aligned.transitions[:, :, 1:], plain.transitions[:, :, 1:][:, :, by_size][..., by_size]
     )
-    for each, truth in zip(found.emissions, plain.emissions, strict=True):
+    for each, truth in zip(aligned.emissions, plain.emissions, strict=True):
         np.testing.assert_array_equal(each, truth[:, :, by_size])
 
 
@@ -89,8 +89,8 @@ def test_the_most_probable_path_of_a_known_chain_is_found() -> None:
     for step in range(4):
         probability = probability * steps[step, paths[:, step], paths[:, step + 1]]
     drawn = paths[rng.choice(len(paths), 400_000, p=probability)]
-    found = most_probable_path(drawn[:, None, :], 3)
-    np.testing.assert_array_equal(found[0], paths[np.argmax(probability)])
+    path = most_probable_path(drawn[:, None, :], 3)
+    np.testing.assert_array_equal(path[0], paths[np.argmax(probability)])
     marginal = np.array([np.bincount(drawn[:, step]).argmax() for step in range(5)])
     assert probability[(paths == marginal).all(axis=1)] <= probability.max()
 
@@ -103,10 +103,10 @@ def test_a_path_never_takes_a_step_that_no_draw_took() -> None:
 
 def test_restarts_that_agree_are_kept_and_a_poorer_one_is_named() -> None:
     plain = some_draws(n_draws=100)
-    found = diagnose(plain)
-    assert found.kept == (0, 1, 2)
-    assert found.largest_r_hat < 1.1
-    assert not any("poorer" in line for line in found.lines)
+    diagnostics = diagnose(plain)
+    assert diagnostics.kept == (0, 1, 2)
+    assert diagnostics.largest_r_hat < 1.1
+    assert not any("poorer" in line for line in diagnostics.lines)
     log_joint = plain.log_joint.copy()
     log_joint[1] -= 50.0
     states = plain.states
@@ -118,18 +118,18 @@ def test_restarts_that_agree_are_kept_and_a_poorer_one_is_named() -> None:
         log_joint=log_joint,
         trace=plain.trace,
     )
-    found = diagnose(poor)
-    assert (found.kept, found.poorer) == ((0, 2), (1,))
-    assert found.lines[0].startswith("restart 2 is in a poorer mode, and its draws do not count")
+    diagnostics = diagnose(poor)
+    assert (diagnostics.kept, diagnostics.poorer) == ((0, 2), (1,))
+    assert diagnostics.lines[0].startswith("restart 2 is in a poorer mode, and its draws do not count")
 
 
 def test_restarts_that_disagree_are_said_not_to_be_relied_on() -> None:
     plain = some_draws(n_draws=100)
     further = np.random.default_rng(4).normal(size=plain.log_joint.shape)
     assert diagnose(plain, {"score": further}).r_hat["score"] < 1.1
-    found = diagnose(plain, {"score": further + 3.0 * np.arange(3)[:, None]})
-    assert found.r_hat["score"] > 1.5
-    assert any("do not rely" in line for line in found.lines)
+    diagnostics = diagnose(plain, {"score": further + 3.0 * np.arange(3)[:, None]})
+    assert diagnostics.r_hat["score"] > 1.5
+    assert any("do not rely" in line for line in diagnostics.lines)
 
 
 def test_the_entropy_of_shares_is_theirs() -> None:

@@ -107,18 +107,24 @@ def test_queries_are_those_of_the_joint_distribution(name: str, tmp_path: Path) 
     asked = 0
     for _ in range(30):
         roles = rng.choice(["target", "given", "do", "none"], len(names))
-        picked = {role: [one for one, its in zip(names, roles, strict=True) if its == role] for role in roles}
+        picked = {
+            role: [variable for variable, its in zip(names, roles, strict=True) if its == role]
+            for role in roles
+        }
         targets = tuple(rng.permutation(picked.get("target", [])).tolist())
         stated = {
-            role: {one: str(rng.choice(network.variables[one].categories)) for one in picked.get(role, [])}
+            role: {
+                variable: str(rng.choice(network.variables[variable].categories))
+                for variable in picked.get(role, [])
+            }
             for role in ("given", "do")
         }
         if not targets or (stated["do"] and ENTRIES[name]["family"] == "contingency"):
             continue
         asked += 1
-        found = network.query(targets, stated["given"], stated["do"])
+        answer = network.query(targets, stated["given"], stated["do"])
         expected = enumerated(network, targets, **stated)
-        np.testing.assert_allclose(found.probability.draws, expected, rtol=1e-9)
+        np.testing.assert_allclose(answer.probability.draws, expected, rtol=1e-9)
     assert asked >= 5
 
 
@@ -178,8 +184,8 @@ def test_much_evidence_does_not_underflow(tmp_path: Path) -> None:
     entry = {"family": "naive_bayes", "outcome": {"y": ["0", "1"]}, "features": features}
     values = [[1, 999, 500, 500] * 400] * 2
     network = models.network(released(tmp_path, entry, values), "joint", method="plug-in", draws=3, rng=1)
-    found = network.query("y", given=dict.fromkeys(features, "0"))
-    np.testing.assert_allclose(found.probability.draws[..., 1], 1.0)
+    answer = network.query("y", given=dict.fromkeys(features, "0"))
+    np.testing.assert_allclose(answer.probability.draws[..., 1], 1.0)
 
 
 def test_a_single_draw_has_no_spread(tmp_path: Path) -> None:
@@ -192,12 +198,12 @@ def test_evidence_without_a_chance_leaves_no_distribution(tmp_path: Path) -> Non
     nothing = np.zeros((2, 12), dtype=int)
     release = released(tmp_path, CUBE, nothing)
     network = models.network(release, "joint", method="plug-in", prior="Dirichlet(0.001)", draws=200, rng=1)
-    found = network.query("a", given={"b": "1", "c": "0"}).probability
-    assert np.all((found.undefined_share > 0.0) & (found.undefined_share < 1.0))
-    is_defined = ~np.isnan(found.draws)
+    probability = network.query("a", given={"b": "1", "c": "0"}).probability
+    assert np.all((probability.undefined_share > 0.0) & (probability.undefined_share < 1.0))
+    is_defined = ~np.isnan(probability.draws)
     np.testing.assert_array_equal(is_defined[..., 0], is_defined[..., 1])
-    np.testing.assert_allclose(found.draws.sum(axis=-1)[is_defined[..., 0]], 1.0)
-    assert np.all(np.isfinite(found.mean))
+    np.testing.assert_allclose(probability.draws.sum(axis=-1)[is_defined[..., 0]], 1.0)
+    assert np.all(np.isfinite(probability.mean))
 
 
 def test_variables_go_by_minimum_fill() -> None:

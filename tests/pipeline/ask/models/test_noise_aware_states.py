@@ -93,10 +93,10 @@ def test_sweeps_keep_the_prior() -> None:
     The control believes in other priors. Roots of half the nats of its least p-values were 7.0 to 7.7 in
     three repetitions, and 14.6 or more for lambda; they scatter by half at most, and 3.1 is enough.
     """
-    found = np.concatenate(p_values(PRIORS))
-    assert found.min() > 1e-7 / len(found)
+    levels = np.concatenate(p_values(PRIORS))
+    assert levels.min() > 1e-7 / len(levels)
     for part in p_values(StatePriors(transitions=0.4, emissions=1.0, rate=0.17)):
-        assert part.min() < 1e-7 / len(found)
+        assert part.min() < 1e-7 / len(levels)
 
 
 def test_log_joint_is_the_density_of_what_was_drawn() -> None:
@@ -157,12 +157,12 @@ def test_sums_in_all_three_ways(scales: tuple[float, float]) -> None:
         terms[restart, ~table.is_observed.ravel()] = 0.0
     emissions = CellEmissions.of(tables, n_states)
     assert np.allclose(emissions.by_state(theta, rows), terms.sum(axis=-1), atol=1e-3)
-    own = np.take_along_axis(terms, states[..., None, None], axis=2)[:, :, 0]
-    assert np.allclose(emissions.by_cell(theta, states, rows), own.sum(axis=-1), atol=1e-3)
+    chosen = np.take_along_axis(terms, states[..., None, None], axis=2)[:, :, 0]
+    assert np.allclose(emissions.by_cell(theta, states, rows), chosen.sum(axis=-1), atol=1e-3)
     # By category only what depends on theta is right: differences between two of them.
     other = np.concatenate([rng.dirichlet(np.ones(size), (2, n_states)) for size in sizes], axis=-1)
-    found = emissions.by_category(other, states, rows) - emissions.by_category(theta, states, rows)
-    wanted = np.zeros_like(found)
+    difference = emissions.by_category(other, states, rows) - emissions.by_category(theta, states, rows)
+    wanted = np.zeros_like(difference)
     for restart, cell in np.ndindex(2, 8):
         if not tables[restart].is_observed.ravel()[cell]:
             continue
@@ -171,7 +171,7 @@ def test_sums_in_all_three_ways(scales: tuple[float, float]) -> None:
             y = emissions.released[restart, cell, column]
             now, then = (rows[restart, cell] * each[restart, state, column] for each in (theta, other))
             wanted[restart, state, column] += log_emission(y, then, scale) - log_emission(y, now, scale)
-    assert np.allclose(found, wanted, atol=1e-3)
+    assert np.allclose(difference, wanted, atol=1e-3)
 
 
 def test_exact_counts_are_drawn_where_something_was_released() -> None:

@@ -38,11 +38,11 @@ def test_a_released_count_below_zero() -> None:
     scale=st.sampled_from([0.01, 0.05, 0.3, 1.0, 5.0, 50.0]),
 )
 def test_against_the_sum(released: int, log_expected: float, scale: float) -> None:
-    found, wanted = (
+    log_probability, wanted = (
         log_emission(released, math.exp(log_expected), scale),
         summed(released, math.exp(log_expected), scale),
     )
-    assert abs(float(found) - wanted) <= 1e-10 * max(1.0, abs(wanted))
+    assert abs(float(log_probability) - wanted) <= 1e-10 * max(1.0, abs(wanted))
 
 
 @pytest.mark.parametrize("scale", [0.3, 2.0, 20.0])
@@ -69,11 +69,11 @@ def test_the_table_is_near(scale: float) -> None:
     table = EmissionTable.of(released, scale)
     rows = np.repeat(np.arange(len(released)), 4001)
     roots = np.tile(np.linspace(0.0, 45.0, 4001), len(released))
-    found = table.take(rows).log_emission(roots)
+    tabled = table.take(rows).log_emission(roots)
     wanted = log_emission(released[rows], roots**2, scale)
     likely = wanted > -60.0
-    assert np.max(np.abs(found - wanted)[likely]) < (1e-5 if scale >= 2.0 else 2e-4)
-    assert np.max(np.abs(found / wanted - 1.0)) < 0.05
+    assert np.max(np.abs(tabled - wanted)[likely]) < (1e-5 if scale >= 2.0 else 2e-4)
+    assert np.max(np.abs(tabled / wanted - 1.0)) < 0.05
     every = np.arange(len(released))
     far = table.take(every).log_emission(np.full(len(released), 200.0))
     assert np.all(far < -700.0)
@@ -124,17 +124,17 @@ def distance(drawn: np.ndarray, released: int, expected: float, scale: float) ->
 @pytest.mark.slow
 @pytest.mark.parametrize("scale", sorted({scale for _, _, scale in CASES}))
 def test_draws_follow_their_law(scale: float) -> None:
-    own = [(released, expected) for released, expected, other in CASES if other == scale]
-    released, expected = (np.repeat(np.array(each), DRAWS) for each in zip(*own, strict=True))
+    cases = [(released, expected) for released, expected, other in CASES if other == scale]
+    released, expected = (np.repeat(np.array(each), DRAWS) for each in zip(*cases, strict=True))
     drawn = draw_latent_counts(released, expected, scale, np.random.default_rng())
-    for place, (y, mu) in enumerate(own):
+    for place, (y, mu) in enumerate(cases):
         of_case = drawn[place * DRAWS : (place + 1) * DRAWS]
         assert distance(of_case, y, mu, scale) < THRESHOLD
     # The controls: an expected count of 45 that is taken for 54, and a noise for one a fifth wider.
-    none = drawn[own.index((0, 45.0)) * DRAWS :][:DRAWS]
+    none = drawn[cases.index((0, 45.0)) * DRAWS :][:DRAWS]
     assert distance(none, 0, 54.0, scale) > THRESHOLD
     if scale in {1.0, 5.0}:
-        near = drawn[own.index((300, 330.0)) * DRAWS :][:DRAWS]
+        near = drawn[cases.index((300, 330.0)) * DRAWS :][:DRAWS]
         assert distance(near, 300, 330.0, 1.2 * scale) > THRESHOLD
 
 

@@ -43,13 +43,13 @@ def regression(release: Release) -> models.Regression:
 
 
 def test_the_truth_is_predicted(regression: models.Regression) -> None:
-    found = regression.predict(ROWS)
-    np.testing.assert_array_equal(found.cell, [0, 1, 0])
-    half_widths = (found.upper - found.lower) / 2
-    assert np.all(np.abs(found.mean - MEANS) < 3 * half_widths)  # six standard deviations
-    predictive = (found.predictive_upper - found.predictive_lower) / 2
+    predicted = regression.predict(ROWS)
+    np.testing.assert_array_equal(predicted.cell, [0, 1, 0])
+    half_widths = (predicted.upper - predicted.lower) / 2
+    assert np.all(np.abs(predicted.mean - MEANS) < 3 * half_widths)  # six standard deviations
+    predictive = (predicted.predictive_upper - predicted.predictive_lower) / 2
     np.testing.assert_allclose(predictive, 1.96 * SD, rtol=0.06)
-    assert not found.is_extrapolated.any()
+    assert not predicted.is_extrapolated.any()
 
 
 def test_predictive_intervals_are_student_t(release: Release) -> None:
@@ -65,10 +65,12 @@ def test_predictive_intervals_are_student_t(release: Release) -> None:
     spread = np.var(expected) / mean
     scale = np.sqrt(mean * (shape - 1) / shape * (1 + spread))
     ends = expected.mean() + scale * student.ppf([0.05, 0.95], 2 * shape)
-    found = regression.predict({name: values[2:] for name, values in ROWS.items()}, mass=0.9)
-    np.testing.assert_allclose([found.predictive_lower[0], found.predictive_upper[0]], ends, atol=0.05)
-    np.testing.assert_allclose(found.mean, expected.mean(), rtol=1e-12)
-    np.testing.assert_allclose([found.lower[0], found.upper[0]], np.quantile(expected, [0.05, 0.95]))
+    predicted = regression.predict({name: values[2:] for name, values in ROWS.items()}, mass=0.9)
+    np.testing.assert_allclose(
+        [predicted.predictive_lower[0], predicted.predictive_upper[0]], ends, atol=0.05
+    )
+    np.testing.assert_allclose(predicted.mean, expected.mean(), rtol=1e-12)
+    np.testing.assert_allclose([predicted.lower[0], predicted.upper[0]], np.quantile(expected, [0.05, 0.95]))
 
 
 def test_rows_without_a_prediction_have_no_numbers(regression: models.Regression) -> None:
@@ -78,14 +80,14 @@ def test_rows_without_a_prediction_have_no_numbers(regression: models.Regression
         "distance": [500] * 7,
         "carrier": ["UA"] * 7,
     }
-    found = regression.predict(rows)
+    predicted = regression.predict(rows)
     expected = {"rows": 7, "predicted": 1, "extrapolated": 0, "incomplete": 4, "of_no_cell": 2}
-    assert found.counts == expected
-    np.testing.assert_array_equal(found.cell, [0, -1, -1, 1, 1, 1, 1])
-    for row in found.rows()[1:]:
+    assert predicted.counts == expected
+    np.testing.assert_array_equal(predicted.cell, [0, -1, -1, 1, 1, 1, 1])
+    for row in predicted.rows()[1:]:
         assert {row["mean"], row["lower"], row["predictive_upper"]} == {None}
         assert row["is_extrapolated"] is False
-    assert [row["origin"] for row in found.rows()] == ["JFK", None, None, "LGA", "LGA", "LGA", "LGA"]
+    assert [row["origin"] for row in predicted.rows()] == ["JFK", None, None, "LGA", "LGA", "LGA", "LGA"]
     nothing = regression.predict({"origin": pa.array([], pa.string()), "departure": [], "distance": []})
     assert nothing.counts["rows"] == 0
 
@@ -93,10 +95,10 @@ def test_rows_without_a_prediction_have_no_numbers(regression: models.Regression
 def test_beyond_the_bounds_the_line_is_carried_on(regression: models.Regression) -> None:
     """On the bounds is within them; the departure of 100 is no clipped 60."""
     rows = {"origin": ["JFK"] * 4, "departure": [60, 100, -20, -20.5], "distance": [0, 900, 2000, 900]}
-    found = regression.predict(rows)
-    assert found.is_extrapolated.tolist() == [False, True, False, True]
-    assert found.counts["extrapolated"] == 2
-    assert abs(found.mean[1] - (INTERCEPT["JFK"] + 100 * SLOPES[0] + 900 * SLOPES[1])) < 3
+    predicted = regression.predict(rows)
+    assert predicted.is_extrapolated.tolist() == [False, True, False, True]
+    assert predicted.counts["extrapolated"] == 2
+    assert abs(predicted.mean[1] - (INTERCEPT["JFK"] + 100 * SLOPES[0] + 900 * SLOPES[1])) < 3
 
 
 def test_one_cell_needs_no_keys_and_keeps_to_those_that_are_there(release: Release) -> None:
@@ -123,8 +125,8 @@ def test_many_rows_are_predicted_as_one_by_one(
     for name in ("mean", "lower", "upper", "predictive_lower", "predictive_upper"):
         np.testing.assert_allclose(getattr(parts, name), getattr(whole, name), rtol=1e-12)
     for place in (0, 49):
-        one = regression.predict({name: values[place : place + 1] for name, values in rows.items()})
-        np.testing.assert_allclose(one.predictive_lower, whole.predictive_lower[place], rtol=1e-12)
+        alone = regression.predict({name: values[place : place + 1] for name, values in rows.items()})
+        np.testing.assert_allclose(alone.predictive_lower, whole.predictive_lower[place], rtol=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -177,8 +179,8 @@ def test_flights_are_predicted_as_without_noise(tmp_path: Path) -> None:
     release = release_flights(tmp_path, kept, epsilon="1", seed=0)
     regression = models.regression(release, "delay", draws=1000, rng=1)
     drawn = regression.draws
-    found = np.column_stack([drawn["coefficient"][:, 0], drawn["intercept"][:, 0], drawn["variance"][:, 0]])
-    lower, upper = np.quantile(found, [0.025, 0.975], axis=0)
+    columns = np.column_stack([drawn["coefficient"][:, 0], drawn["intercept"][:, 0], drawn["variance"][:, 0]])
+    lower, upper = np.quantile(columns, [0.025, 0.975], axis=0)
     assert np.all((lower < [*coefficients, variance]) & ([*coefficients, variance] < upper))
     outcome, predicted = held_out["arr_delay"], regression.predict(held_out)
     by_least_squares, residual = least_squares(kept)

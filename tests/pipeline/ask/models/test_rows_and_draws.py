@@ -30,30 +30,30 @@ NORMAL = np.random.default_rng(3).normal(5.0, 2.0, (4001, 2))
 
 
 def test_moments_and_quantiles_are_those_of_the_draws() -> None:
-    found = DrawnQuantity(draws=NORMAL).summary(0.8)
-    np.testing.assert_allclose(found["mean"], NORMAL.mean(axis=0), rtol=1e-12)
-    np.testing.assert_allclose(found["sd"], NORMAL.std(axis=0), rtol=1e-12)
+    summary = DrawnQuantity(draws=NORMAL).summary(0.8)
+    np.testing.assert_allclose(summary["mean"], NORMAL.mean(axis=0), rtol=1e-12)
+    np.testing.assert_allclose(summary["sd"], NORMAL.std(axis=0), rtol=1e-12)
     for name, level in (("lower", 0.1), ("median", 0.5), ("upper", 0.9)):
-        np.testing.assert_allclose(found[name], np.quantile(NORMAL, level, axis=0), atol=0.01)
+        np.testing.assert_allclose(summary[name], np.quantile(NORMAL, level, axis=0), atol=0.01)
 
 
 def test_what_is_not_defined_is_left_out_and_counted() -> None:
     draws = np.concatenate([NORMAL, np.full((4001, 2), np.nan)])
-    found, plain = DrawnQuantity(draws=draws), DrawnQuantity(draws=NORMAL)
-    np.testing.assert_array_equal(found.undefined_share, [0.5, 0.5])
-    for name, values in found.summary().items():
+    quantity, plain = DrawnQuantity(draws=draws), DrawnQuantity(draws=NORMAL)
+    np.testing.assert_array_equal(quantity.undefined_share, [0.5, 0.5])
+    for name, values in quantity.summary().items():
         np.testing.assert_allclose(values, plain.summary()[name], rtol=1e-12)
-    np.testing.assert_allclose(found.probability(above=5.0), plain.probability(above=5.0) / 2)
+    np.testing.assert_allclose(quantity.probability(above=5.0), plain.probability(above=5.0) / 2)
     nothing = DrawnQuantity(draws=np.full((3, 1), np.nan))
     assert all(np.isnan(values).all() for values in nothing.summary().values())
 
 
 def test_infinite_draws_have_quantiles_and_no_moments() -> None:
-    found = DrawnQuantity(draws=np.array([[1.0], [2.0], [np.inf]]), has_moments=False)
-    assert np.isnan(found.mean).all()
-    assert np.isnan(found.sd).all()
-    np.testing.assert_array_equal(found.quantile(0.5), [2.0])
-    np.testing.assert_array_equal(found.credible_interval(0.9), [[1.0, np.inf]])
+    quantity = DrawnQuantity(draws=np.array([[1.0], [2.0], [np.inf]]), has_moments=False)
+    assert np.isnan(quantity.mean).all()
+    assert np.isnan(quantity.sd).all()
+    np.testing.assert_array_equal(quantity.quantile(0.5), [2.0])
+    np.testing.assert_array_equal(quantity.credible_interval(0.9), [[1.0, np.inf]])
 
 
 @pytest.mark.parametrize("mass", [0.0, 1.0, "a"])

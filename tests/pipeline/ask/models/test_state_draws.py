@@ -138,8 +138,8 @@ def distance_after_a_sweep(alpha: float) -> float:
     emissions = np.broadcast_to(LOG_EMISSIONS, (RESTARTS, *LOG_EMISSIONS.shape))
     drawn = draw_single_sites(states, emissions, alpha, rng)
     places = drawn.reshape(RESTARTS, -1) @ (2 ** np.arange(CHAINS * TIMES)[::-1])
-    found = np.bincount(places, minlength=len(PATHS))
-    return float(np.sum((found - RESTARTS * exact) ** 2 / (RESTARTS * exact)))
+    visits = np.bincount(places, minlength=len(PATHS))
+    return float(np.sum((visits - RESTARTS * exact) ** 2 / (RESTARTS * exact)))
 
 
 def test_a_sweep_leaves_the_exact_law_as_it_is() -> None:

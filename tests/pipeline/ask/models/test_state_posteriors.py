@@ -82,14 +82,14 @@ def noise_aware_evidence(scale: float) -> Callable[[list[int]], float]:
         cells.append(logsumexp(emission + weight[:, None], axis=0))
     beta = PRIORS.emissions
     prior = (beta - 1) * np.log(theta * (1 - theta)) - betaln(beta, beta) - np.log(400)
-    return lambda own: float(logsumexp(prior + sum((cells[cell] for cell in own), np.zeros(400))))
+    return lambda counts: float(logsumexp(prior + sum((cells[cell] for cell in counts), np.zeros(400))))
 
 
 def multinomial_evidence(counts: np.ndarray) -> Callable[[list[int]], float]:
     beta, flat = PRIORS.emissions, counts.reshape(6, 2)
 
-    def evidence(own: list[int]) -> float:
-        first, second = flat[own].sum(axis=0)
+    def evidence(n_each: list[int]) -> float:
+        first, second = flat[n_each].sum(axis=0)
         return float(betaln(beta + first, beta + second) - betaln(beta, beta))
 
     return evidence
@@ -151,12 +151,12 @@ def test_plug_in_states(sampler: str) -> None:
     exact = np.maximum(RELEASED, 0)
     wanted = posterior(multinomial_evidence(exact))
     for project in ("clip", "none"):
-        found = plug_in(exact, project=project, sampler=sampler)
-        assert np.max(np.abs(found - wanted)) < THRESHOLD
+        states = plug_in(exact, project=project, sampler=sampler)
+        assert np.max(np.abs(states - wanted)) < THRESHOLD
     # The control: rows of transitions that are more alike. It passes with a chance of 8e-9 (binomial).
-    found = plug_in(exact, alpha=20.0, project="clip", sampler=sampler)
-    assert np.max(np.abs(found - wanted)) > THRESHOLD
-    assert np.max(np.abs(found - posterior(multinomial_evidence(exact), alpha=20.0))) < THRESHOLD
+    states = plug_in(exact, alpha=20.0, project="clip", sampler=sampler)
+    assert np.max(np.abs(states - wanted)) > THRESHOLD
+    assert np.max(np.abs(states - posterior(multinomial_evidence(exact), alpha=20.0))) < THRESHOLD
 
 
 def test_projections() -> None:

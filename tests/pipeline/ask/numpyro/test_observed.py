@@ -102,7 +102,7 @@ def differences(log_likelihoods: Floats) -> Floats:
     return relative
 
 
-def found(statistic: NoisyStatistic, **parameters: Any) -> Floats:
+def log_density(statistic: NoisyStatistic, **parameters: Any) -> Floats:
     """The likelihood of one cell at several values of the parameters."""
     (points,) = parameters.values()
     cells = noisy_statistic(
@@ -134,7 +134,7 @@ def test_sums_over_counts_are_those_written_out(family: str, row: list[int]) -> 
             mass = distribution(value, n).pmf(s) if n else (s == 0).astype(float)
             total += float(np.sum(mass * np.exp(-(abs(row[0] - s) + abs(row[1] - upper * n + s)) / scale)))
         exact.append(np.log(total))
-    assert differences(found(statistic, **{name: values})) == pytest.approx(
+    assert differences(log_density(statistic, **{name: values})) == pytest.approx(
         differences(np.array(exact)), abs=1e-9
     )
 
@@ -179,7 +179,7 @@ def test_integrals_over_sums_are_those_of_a_quadrature(
                 for a, b in itertools.pairwise(ends)
             )
         exact.append(np.log(whole))
-    assert differences(found(statistic, **{name: values})) == pytest.approx(
+    assert differences(log_density(statistic, **{name: values})) == pytest.approx(
         differences(np.array(exact)), abs=1e-6
     )
 
@@ -209,7 +209,9 @@ def test_a_minimal_statistic_has_one_noise_and_a_known_n(family: str) -> None:
                 for a, b in itertools.pairwise(sorted(ends))
             ]
             exact.append(np.log(sum(parts)))
-    assert differences(found(statistic, rate=values)) == pytest.approx(differences(np.array(exact)), abs=1e-6)
+    assert differences(log_density(statistic, rate=values)) == pytest.approx(
+        differences(np.array(exact)), abs=1e-6
+    )
 
 
 @pytest.mark.slow
@@ -336,8 +338,8 @@ def test_distributions_of_tables_may_follow_one_another() -> None:
     nothing = np.zeros((1, len(generative_model.plan.components)), dtype=object)
     cell = generative_model.noisy(nothing, nothing)
     states = int(np.sqrt(len(generative_model.plan.components)))
-    found = likelihood.log_likelihood(cell, probability=np.full((1, states**2), 1.0 / states))
-    assert np.all(np.isfinite(np.asarray(found)))
+    log_likelihood = likelihood.log_likelihood(cell, probability=np.full((1, states**2), 1.0 / states))
+    assert np.all(np.isfinite(np.asarray(log_likelihood)))
 
 
 @pytest.mark.slow

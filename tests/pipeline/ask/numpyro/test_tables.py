@@ -168,9 +168,9 @@ def test_sums_over_tables_are_those_of_all_rows(name: str) -> None:
     tables = conditional_tables(statistic.plan)
     parts = drawn(tables, points, joint=name == "contingency", rng=np.random.default_rng(7))
     probability = np.concatenate([part.reshape(points, -1) for part in parts], axis=1)
-    found = compiled(statistic, f"Uniform(0, {MOST})", probability)
+    log_density = compiled(statistic, f"Uniform(0, {MOST})", probability)
     exact = np.array([written_out(statistic, [part[point] for part in parts]) for point in range(points)])
-    assert found - found[0] == pytest.approx(exact - exact[0], abs=1e-9)
+    assert log_density - log_density[0] == pytest.approx(exact - exact[0], abs=1e-9)
     if name == "star":  # the class's probabilities matter
         wrong = np.array(
             [
@@ -178,7 +178,7 @@ def test_sums_over_tables_are_those_of_all_rows(name: str) -> None:
                 for point in range(points)
             ]
         )
-        assert found - found[0] != pytest.approx(wrong - wrong[0], abs=1e-9)
+        assert log_density - log_density[0] != pytest.approx(wrong - wrong[0], abs=1e-9)
 
 
 @pytest.mark.slow

@@ -51,12 +51,12 @@ def log_weights(
     cells = noisy_statistic(
         statistic.plan, np.repeat(statistic.values, n, axis=0), public_n=statistic.public_n
     )
-    found = jax.jit(
+    weigh = jax.jit(
         lambda latent, given: likelihood.log_likelihood(
             cells, n_prior=n_prior, latent=latent, **given, **others
         )
     )
-    return lambda latent, given: np.asarray(found(latent, given))
+    return lambda latent, given: np.asarray(weigh(latent, given))
 
 
 @pytest.mark.slow
@@ -92,12 +92,12 @@ def test_latent_moments_integrate_to_the_likelihood(family: str, row: tuple[floa
         mu, v = (mean - (lower + upper) / 2) / (upper - lower) * 2, variance / (upper - lower) ** 2 * 4
         q = (np.arange(300) + 0.5) / 300
         level = (np.arange(1200) + 0.5) / 1200
-        found = float(noise(0, np.zeros((1, 1)), np.zeros((1, 1)))[0, 0])
+        density = float(noise(0, np.zeros((1, 1)), np.zeros((1, 1)))[0, 0])
         for n in range(1, 7):
             m = (mu + np.sqrt(v / n) * stats.norm.ppf(q))[:, None]
             spread = np.zeros((1, 1)) if n == 1 else v / n * stats.chi2.ppf(level, n - free)[None]
-            found += float(noise(n, m, spread).mean())
-        return float(np.log(found))
+            density += float(noise(n, m, spread).mean())
+        return float(np.log(density))
 
     # The logarithm of a chi-squared number of one degree of freedom has a long tail.
     sides = np.arange(-9.0, 9.0, 0.15), np.arange(-40.0, 9.0, 0.15)
@@ -105,16 +105,16 @@ def test_latent_moments_integrate_to_the_likelihood(family: str, row: tuple[floa
     log_phi = stats.norm.logpdf(grid).sum(axis=1)
     weights = log_weights(statistic, "Uniform(0, 6)", len(grid))
     names = ("mean", "variance") if family == "normal" else ("log_mean", "log_variance")
-    found, exact, wrong = [], [], []
+    computed, exact, wrong = [], [], []
     for mean, variance in ((0.3, 0.4), (0.6, 3.0), (-0.8, 0.05)):
         scaled = mean if family == "normal" else mean / 3
         both = dict(zip(names, (scaled, variance), strict=True))
         log_weight = weights(grid, both) + log_phi
-        found.append(np.log(np.sum(np.exp(log_weight)) * 0.15**2))
+        computed.append(np.log(np.sum(np.exp(log_weight)) * 0.15**2))
         exact.append(dense(scaled, variance, 1))
         wrong.append(dense(scaled, variance, 0))
-    assert np.array(found) + np.log(7) == pytest.approx(np.array(exact), abs=2e-3)
-    assert np.array(found) + np.log(7) != pytest.approx(np.array(wrong), abs=2e-3)
+    assert np.array(computed) + np.log(7) == pytest.approx(np.array(exact), abs=2e-3)
+    assert np.array(computed) + np.log(7) != pytest.approx(np.array(wrong), abs=2e-3)
 
 
 def rows(plan: StatisticPlan, given: dict[str, Any], n: int, rng: np.random.Generator) -> Floats:
@@ -191,7 +191,7 @@ def test_weights_average_to_what_rows_give(entry: dict[str, Any], public: bool) 
     sizes, n_prior = ((count,), None) if public else ((4, 5, 6), "Uniform(4, 6)")
     stated = {"predictor_prior": STATED} if entry is LINE else {}
     log_weight = log_weights(statistic, n_prior, DRAWS, **stated)
-    found, exact, wrong, variance = 0.0, 0.0, 0.0, 0.0
+    computed, exact, wrong, variance = 0.0, 0.0, 0.0, 0.0
     for sign, (slope, residual) in ((1.0, (0.4, 0.1)), (-1.0, (-0.3, 0.5))):
         if entry is TWO:
             given: dict[str, Any] = {
@@ -207,15 +207,15 @@ def test_weights_average_to_what_rows_give(entry: dict[str, Any], public: bool) 
         spread = "covariance" if entry is TWO else "variance"
         wider = given | {spread: 8.0 * given[spread]}
         control = [densities(statistic, rows(plan, wider if sign > 0.0 else given, n, rng), n) for n in sizes]
-        found += sign * np.log(ours.mean())
+        computed += sign * np.log(ours.mean())
         exact += sign * np.log(np.mean(direct))
         wrong += sign * np.log(np.mean(control))
         variance += ours.var() / ours.mean() ** 2 / DRAWS
         direct_mean = np.mean(direct, axis=0)
         variance += direct_mean.var() / direct_mean.mean() ** 2 / DRAWS
     error = np.sqrt(variance)
-    assert abs(found - exact) < 6.0 * error
-    assert abs(found - wrong) > 6.0 * error
+    assert abs(computed - exact) < 6.0 * error
+    assert abs(computed - wrong) > 6.0 * error
 
 
 @pytest.mark.parametrize(

@@ -62,11 +62,11 @@ def spec_of(
 
 def off(neighboring: str, simulations: int) -> Iterator[tuple[str, float, float]]:
     """Compare with the table: what it is of, the difference, and its standard error."""
-    (found,) = suffice.beside_sample(
+    (compared,) = suffice.beside_sample(
         spec_of(neighboring), n=SIZES, truth=0.1, method="plug-in", simulations=simulations
     )
     for name, stated in ONE_DRAW[neighboring].items():
-        for errors, expected in zip(found.errors, stated, strict=True):
+        for errors, expected in zip(compared.errors, stated, strict=True):
             error: MeanError = getattr(errors, name)
             both = error.standard_error * math.sqrt(1 + simulations / 20_000)
             yield f"{name} of {errors.n}", abs(error.value - expected), both
@@ -133,8 +133,8 @@ def test_the_law_is_the_tempered_posterior_of_each_family(family: str) -> None:
     counts = np.array([n - total, total])
     sums = counts if family == "bernoulli" else OneSum(n=np.array(n), total=np.array(total))
     expected = np.asarray(FAMILIES[family].log_likelihood(law.points, sums, constants))
-    found = units * law.slopes - n * law.offsets
-    np.testing.assert_allclose(found - found[0], expected - expected[0], rtol=1e-9, atol=1e-9)
+    log_law = units * law.slopes - n * law.offsets
+    np.testing.assert_allclose(log_law - log_law[0], expected - expected[0], rtol=1e-9, atol=1e-9)
     assert law.draws == 2
     assert np.exp(law.log_prior).sum() == pytest.approx(1.0)
 
@@ -145,11 +145,11 @@ def test_each_family_can_be_compared(family: str) -> None:
     spec = sampled_spec(family)
     plan = compile_plan(spec).statistics[0]
     assert plan.sample is not None
-    own = {"probability": 0.3, "mean": 0.4}.get(plan.sample.parameter, 1.5)
-    (found,) = suffice.beside_sample(spec, n=[400], truth=own, method="plug-in", simulations=60, rng=1)
-    (errors,) = found.errors
-    assert found.parameter == plan.sample.parameter
-    assert errors.laplace_mean.value < 0.35 * own
+    truth = {"probability": 0.3, "mean": 0.4}.get(plan.sample.parameter, 1.5)
+    (compared,) = suffice.beside_sample(spec, n=[400], truth=truth, method="plug-in", simulations=60, rng=1)
+    (errors,) = compared.errors
+    assert compared.parameter == plan.sample.parameter
+    assert errors.laplace_mean.value < 0.35 * truth
     assert errors.sample_mean.value <= errors.sample_draw.value + 3 * errors.sample_draw.standard_error
 
 
@@ -167,7 +167,7 @@ def test_what_it_says_is_fit_for_json_and_repeatable() -> None:
     ask: dict[str, Any] = {"n": [20, 40], "truth": {"a": 0.2, "b": 0.5}, "simulations": 20, "rng": 3}
     first, second = (suffice.beside_sample(spec, **ask) for _ in range(2))
     assert first == second
-    assert [found.statistic for found in first] == ["a", "b"]
+    assert [compared.statistic for compared in first] == ["a", "b"]
     written = json.loads(json.dumps(document(first), allow_nan=False))
     assert written[0]["prior"] == "Beta(2, 2)"
     assert written[1]["errors"][1]["n"] == 40

@@ -87,16 +87,16 @@ def widths(epsilon: Fraction, n: int, simulations: int, rng: np.random.Generator
 @pytest.mark.slow
 def test_the_answer_is_where_the_width_is_reached() -> None:
     """Median widths of 1,000 fresh simulations: 6 standard errors of both sides' medians, and no more."""
-    found = smallest_loss(spec_of(neighboring="replace_one"), "flag probability width 0.12", n=1000)
-    assert found.statistic_loss.amount == found.loss.amount / 2
-    assert found.width <= 0.12
-    assert found.width_without_noise < 0.07
-    error = 6 * np.hypot(found.width_standard_error, found.width_standard_error * np.sqrt(200 / 1000))
+    needed = smallest_loss(spec_of(neighboring="replace_one"), "flag probability width 0.12", n=1000)
+    assert needed.statistic_loss.amount == needed.loss.amount / 2
+    assert needed.width <= 0.12
+    assert needed.width_without_noise < 0.07
+    error = 6 * np.hypot(needed.width_standard_error, needed.width_standard_error * np.sqrt(200 / 1000))
     assert 0 < error < 0.02
-    assert 0 < found.standard_error < 0.2 * found.loss.amount
+    assert 0 < needed.standard_error < 0.2 * needed.loss.amount
     rng = np.random.default_rng(7)
-    assert abs(np.median(widths(found.statistic_loss.amount, 1000, 1000, rng)) - 0.12) < error + 0.002
-    assert np.median(widths(found.statistic_loss.amount * 2 / 3, 1000, 1000, rng)) > 0.12 + error
+    assert abs(np.median(widths(needed.statistic_loss.amount, 1000, 1000, rng)) - 0.12) < error + 0.002
+    assert np.median(widths(needed.statistic_loss.amount * 2 / 3, 1000, 1000, rng)) > 0.12 + error
 
 
 @pytest.mark.slow
@@ -144,14 +144,14 @@ def test_a_fine_grid_of_all_simulations_agrees(
         }
     )
     asked = parse_target(target)
-    found = smallest_loss(spec, asked, n=n, prior=prior, simulations=size, rng=3)
+    needed = smallest_loss(spec, asked, n=n, prior=prior, simulations=size, rng=3)
     trials = Trials.of(spec, asked, n=n, prior=prior, simulations=size, rng=3)
-    grid = [found.loss.amount * (1 + Fraction(step, 100)) for step in (-8, -5, -3, -2, 0, 4)]
+    grid = [needed.loss.amount * (1 + Fraction(step, 100)) for step in (-8, -5, -3, -2, 0, 4)]
     medians = [float(np.median(trials.widths(epsilon))) for epsilon in grid]
     assert [median <= asked.width for median in medians] == [False, False, False, False, True, True]
-    assert found.width == pytest.approx(medians[4], rel=1e-6)
-    assert found.width_without_noise == pytest.approx(np.median(trials.widths_without_noise()))
-    assert found.width_without_noise < np.median(trials.widths(Fraction(50))) * 1.001
+    assert needed.width == pytest.approx(medians[4], rel=1e-6)
+    assert needed.width_without_noise == pytest.approx(np.median(trials.widths_without_noise()))
+    assert needed.width_without_noise < np.median(trials.widths(Fraction(50))) * 1.001
 
 
 @pytest.mark.slow
@@ -175,9 +175,9 @@ def test_a_prior_without_moments_is_planned_for() -> None:
         }
     )
     prior = "Independent(mean=Normal(20, 10), sd=HalfCauchy(10))"
-    found = smallest_loss(spec, "delay mean width 20", n=500, prior=prior, simulations=3, rng=1)
-    assert 0.01 < found.loss.amount < 1
-    assert found.width <= 20
+    needed = smallest_loss(spec, "delay mean width 20", n=500, prior=prior, simulations=3, rng=1)
+    assert 0.01 < needed.loss.amount < 1
+    assert needed.width <= 20
 
 
 def test_progress_ends_with_all_that_was_done() -> None:
@@ -198,17 +198,17 @@ def test_progress_ends_with_all_that_was_done() -> None:
 
 @pytest.mark.slow
 def test_a_seed_makes_the_answer_repeatable_and_shares_count() -> None:
-    def found(share: str, text: str, neighboring: str) -> NeededLoss:
+    def needed(share: str, text: str, neighboring: str) -> NeededLoss:
         return smallest_loss(spec_of(share, neighboring), text, n=300, simulations=40, rng=7)
 
-    flag = found("1", "flag probability width 0.2", "replace_one")
-    assert found("1", "flag probability width 0.2", "replace_one") == flag
-    smaller = found("3", "flag probability width 0.2", "replace_one")
+    flag = needed("1", "flag probability width 0.2", "replace_one")
+    assert needed("1", "flag probability width 0.2", "replace_one") == flag
+    smaller = needed("3", "flag probability width 0.2", "replace_one")
     assert flag.statistic_loss.amount == flag.loss.amount / 2
     assert smaller.statistic_loss.amount == smaller.loss.amount / 4
     assert float(smaller.loss.amount / flag.loss.amount) == pytest.approx(2, rel=0.05)
     assert (flag.n_prior, flag.prior) == ("300", "Beta(1, 1)")
-    kind = found("1", "kind probability[U A] width 0.2", "add_or_remove_one")
+    kind = needed("1", "kind probability[U A] width 0.2", "add_or_remove_one")
     assert (kind.n_prior, kind.prior) == ("Uniform(0, 600)", "Dirichlet(1)")
     written = document(kind)
     assert (written["category"], written["width"], written["n"]) == ("U A", 0.2, 300)

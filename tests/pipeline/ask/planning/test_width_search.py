@@ -58,10 +58,10 @@ def test_a_median_is_that_of_all_widths() -> None:
     shares = []
     for epsilon in (1.0, 1.03, 1.0, 0.97, 0.9, 0.056, 0.056, 0.058):
         before = curves.asked
-        found, error = median.at(Fraction(epsilon))
+        width, error = median.at(Fraction(epsilon))
         shares.append((curves.asked - before) / SIZE)
         every = np.sort(curves(Fraction(epsilon)))
-        assert found == pytest.approx(np.median(every), rel=1e-12)
+        assert width == pytest.approx(np.median(every), rel=1e-12)
         assert error == pytest.approx((every[108] - every[92]) / 2, rel=1e-12)
     assert shares[0] == 1.0
     assert shares[6] == 0.0
@@ -77,20 +77,20 @@ def test_the_smallest_loss_is_found_to_a_hundredth(noise: float, target: float, 
     scaled = target * float(np.median(curves.without))
     exact = curves.crossing(scaled)
     curves.asked = 0
-    found = smallest(curves, curves.without, scaled)
+    loss = smallest(curves, curves.without, scaled)
     if exact > LARGEST_EPSILON:
-        assert found is None
+        assert loss is None
         return
-    assert found is not None
+    assert loss is not None
     assert curves.asked < 5 * SIZE
-    assert found.width == pytest.approx(float(np.median(curves(found.epsilon))))
-    assert found.width <= scaled
-    assert exact <= float(found.epsilon) <= 1.02 * exact + 1e-6
+    assert loss.width == pytest.approx(float(np.median(curves(loss.epsilon))))
+    assert loss.width <= scaled
+    assert exact <= float(loss.epsilon) <= 1.02 * exact + 1e-6
     step = Fraction(101, 100)
-    slope = math.log(np.median(curves(found.epsilon * step)) / np.median(curves(found.epsilon))) / math.log(
+    slope = math.log(np.median(curves(loss.epsilon * step)) / np.median(curves(loss.epsilon))) / math.log(
         step
     )
-    assert found.slope == pytest.approx(slope, rel=0.5)
+    assert loss.slope == pytest.approx(slope, rel=0.5)
 
 
 def test_no_epsilon_below_the_least_is_tried() -> None:
@@ -101,18 +101,18 @@ def test_no_epsilon_below_the_least_is_tried() -> None:
         tried.append(epsilon)
         return curves(epsilon, rows)
 
-    found = smallest(widths, curves.without, 3.0 * float(np.median(curves.without)), least=250)
-    assert found is not None
-    assert found.epsilon == min(tried) == Fraction(250, 10**6)
+    loss = smallest(widths, curves.without, 3.0 * float(np.median(curves.without)), least=250)
+    assert loss is not None
+    assert loss.epsilon == min(tried) == Fraction(250, 10**6)
 
 
 @pytest.mark.parametrize("size", [1, 2, 7])
 def test_few_simulations_are_enough(size: int) -> None:
     curves: Callable[[Fraction, np.ndarray], np.ndarray] = Curves(1.0, size)
     without = Curves(1.0, size).without
-    found = smallest(curves, without, 2.0 * float(np.median(without)))
-    assert found is not None
-    assert found.width <= 2.0 * float(np.median(without))
+    loss = smallest(curves, without, 2.0 * float(np.median(without)))
+    assert loss is not None
+    assert loss.width <= 2.0 * float(np.median(without))
 
 
 def spec_of(neighboring: str, epsilon: str = "1", **entry: Any) -> Spec:
@@ -134,31 +134,31 @@ NORMAL: dict[str, Any] = {"family": "normal", "lower": "-60", "upper": "180"}
 @pytest.mark.parametrize("stated", [None, "0.1"])
 def test_the_noise_of_the_sums_is_the_same_at_every_price(neighboring: str, stated: str | None) -> None:
     counted: dict[str, Any] = {} if stated is None else {"count_clipped": {"weight": stated}}
-    found = counts_beside(
+    noises = counts_beside(
         spec_of(neighboring, **NORMAL, **counted), "delay", PrivacyLoss.of_epsilon(Fraction(1, 10))
     )
-    assert found is not None
-    assert found.stated == (None if stated is None else Fraction(stated))
-    weights = [price.weight for price in found.prices]
-    own = [] if stated is None else [Fraction(stated)]
-    assert weights == sorted([Fraction(1, 16), Fraction(1, 4), Fraction(1), *own])
+    assert noises is not None
+    assert noises.stated == (None if stated is None else Fraction(stated))
+    weights = [price.weight for price in noises.prices]
+    stated_loss = [] if stated is None else [Fraction(stated)]
+    assert weights == sorted([Fraction(1, 16), Fraction(1, 4), Fraction(1), *stated_loss])
 
     def sd_of(quantity: str, epsilon: Fraction, **entry: Any) -> float:
         (plan,) = compile_plan(spec_of(neighboring, f"{float(epsilon):.6f}", **NORMAL, **entry)).statistics
         (chosen,) = (each for each in plan.quantities if each.name == quantity)
         return plan.quantity_noise_sd(chosen)
 
-    alone = sd_of("total", found.without.amount)
-    for price in found.prices:
+    alone = sd_of("total", noises.without.amount)
+    for price in noises.prices:
         entry = {"count_clipped": {"weight": f"{float(price.weight)}"}}
         assert sd_of("total", price.loss.amount, **entry) == pytest.approx(alone, rel=1e-4)
         assert sd_of("n_above", price.loss.amount, **entry) == pytest.approx(price.noise_sd, rel=1e-4)
-    (as_stated,) = [price.loss.amount for price in found.prices if price.weight == found.stated] or [
-        found.without.amount
+    (as_stated,) = [price.loss.amount for price in noises.prices if price.weight == noises.stated] or [
+        noises.without.amount
     ]
     assert as_stated == Fraction(1, 10)
     # A control: at the price without counts a release with them has noisier sums.
-    assert sd_of("total", found.without.amount, count_clipped={"weight": "1"}) > 1.5 * alone
+    assert sd_of("total", noises.without.amount, count_clipped={"weight": "1"}) > 1.5 * alone
 
 
 def test_families_that_count_nothing_have_no_such_prices() -> None:

@@ -36,19 +36,19 @@ def release(tmp_path: Path) -> Release:
 
 
 def test_bayes_factors_are_ratios_of_evidence(release: Release) -> None:
-    found = suffice.compare_priors(release, "cancelled", PRIORS)
+    comparison = suffice.compare_priors(release, "cancelled", PRIORS)
     evidence = np.stack(
         [release.posterior("cancelled", prior=prior).log_evidence for prior in PRIORS], axis=1
     )
-    assert found.log_evidence == pytest.approx(evidence)
-    assert found.log_bayes_factors[:, 0].tolist() == [0.0] * len(evidence)
-    assert found.total_log_bayes_factors == pytest.approx(np.sum(evidence - evidence[:, :1], axis=0))
+    assert comparison.log_evidence == pytest.approx(evidence)
+    assert comparison.log_bayes_factors[:, 0].tolist() == [0.0] * len(evidence)
+    assert comparison.total_log_bayes_factors == pytest.approx(np.sum(evidence - evidence[:, :1], axis=0))
     # About a tenth of all records is true.
-    assert found.total_log_bayes_factors[1] > 0 > found.total_log_bayes_factors[2]
-    written = document(found)
+    assert comparison.total_log_bayes_factors[1] > 0 > comparison.total_log_bayes_factors[2]
+    written = document(comparison)
     assert [row["prior"] for row in written["totals"]] == PRIORS
     assert len(written["rows"]) == 3 * len(evidence)
-    assert "Beta(10, 90)" in str(found)
+    assert "Beta(10, 90)" in str(comparison)
     assert written["n_prior"].startswith("Reciprocal")
 
 

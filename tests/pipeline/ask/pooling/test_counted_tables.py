@@ -52,12 +52,12 @@ def enumerated(entry: dict[str, Any], parts: list[NoisyStatistic]) -> tuple[Floa
     shared, log_weight = np.zeros((1, 4)), np.zeros(1)
     for part in parts:
         noise = np.abs(part.values[0].astype(float) - TABLES).sum(axis=1) / part.plan.scale
-        own = gammaln(TABLES.sum(axis=1) + 1) - gammaln(TABLES + 1).sum(axis=1) - noise
+        log_weights = gammaln(TABLES.sum(axis=1) + 1) - gammaln(TABLES + 1).sum(axis=1) - noise
         if family == "markov_chain":
             # How often each state is left is every data set's own: Dirichlet(1), integrated out.
-            own = own + log_dirichlet(TABLES.reshape(-1, 2, 2).sum(axis=2))
+            log_weights = log_weights + log_dirichlet(TABLES.reshape(-1, 2, 2).sum(axis=2))
         shared = (shared[:, None] + TABLES).reshape(-1, 4)
-        log_weight = (log_weight[:, None] + own).ravel()
+        log_weight = (log_weight[:, None] + log_weights).ravel()
         shared, position = np.unique(shared, axis=0, return_inverse=True)
         top = log_weight.max()
         log_weight = np.log(np.bincount(position.ravel(), np.exp(log_weight - top))) + top

@@ -63,8 +63,8 @@ def test_new_rows_follow_the_order_that_was_declared(release: Release) -> None:
 
 @pytest.mark.slow
 def test_such_a_release_is_calibrated(release: Release) -> None:
-    found = suffice.calibrate(release, "s", method="plug-in", simulations=3, n_prior=20)
-    assert [ranks.parameter for ranks in found.clipped][:2] == ["mean[z]", "mean[a]"]
+    calibration = suffice.calibrate(release, "s", method="plug-in", simulations=3, n_prior=20)
+    assert [ranks.parameter for ranks in calibration.clipped][:2] == ["mean[z]", "mean[a]"]
 
 
 @pytest.mark.slow

@@ -79,7 +79,7 @@ def distribution(releases: list[Tables], noise: float = 1.0) -> PiecewiseTables:
 def latent(tables: list[list[int]], scale: float, n_prior: NPrior) -> tuple[Floats, Floats]:
     """All that a release's tables may be, one after the other, and the logs of their weights."""
     rows = list(itertools.product((0, 1), repeat=3))
-    found: dict[tuple[int, ...], float] = {}
+    log_weights: dict[tuple[int, ...], float] = {}
     noisy = np.concatenate([np.array(numbers) for numbers in tables])
     for n in range(n_prior.support[0], n_prior.support[1] + 1):
         for bars in itertools.combinations(range(n + len(rows) - 1), len(rows) - 1):
@@ -92,16 +92,16 @@ def latent(tables: list[list[int]], scale: float, n_prior: NPrior) -> tuple[Floa
             away = float(abs(noisy - counts)[2:].sum()) / scale
             log = float(gammaln(n + 1) - gammaln(full + 1).sum()) - away
             key = tuple(counts.tolist())
-            found[key] = float(np.logaddexp(found.get(key, -math.inf), log))
-    return np.array(list(found), dtype=float), np.array(list(found.values()))
+            log_weights[key] = float(np.logaddexp(log_weights.get(key, -math.inf), log))
+    return np.array(list(log_weights), dtype=float), np.array(list(log_weights.values()))
 
 
 def enumerated(releases: list[Tables]) -> Floats:
     """Means and mean squares of all probabilities."""
     total, log = np.zeros((1, 10)), np.zeros(1)
     for release in releases:
-        own, log_own = latent(*release)
-        total = (total[:, None] + own).reshape(-1, own.shape[1])
+        weights, log_own = latent(*release)
+        total = (total[:, None] + weights).reshape(-1, weights.shape[1])
         log = (log[:, None] + log_own).ravel()
     first, second = [], []
     for counts, prior in zip(np.split(total, [2, 6], axis=1), PRIORS, strict=True):
@@ -115,9 +115,9 @@ def enumerated(releases: list[Tables]) -> Floats:
     return expected
 
 
-def distance(found: PiecewiseTables, expected: Floats) -> float:
+def distance(tables: PiecewiseTables, expected: Floats) -> float:
     """The largest t statistic of means and mean squares over the repeated cells."""
-    mean, sd = found.mean("probability"), found.sd("probability")
+    mean, sd = tables.mean("probability"), tables.sd("probability")
     moments = np.concatenate([mean, sd**2 + mean**2], axis=1)
     error = moments.std(axis=0, ddof=1) / math.sqrt(REPEATS)
     return float(np.abs((moments.mean(axis=0) - expected) / error).max())
@@ -164,14 +164,14 @@ def test_a_roll_up_with_hardly_any_noise_is_the_update_with_the_sums() -> None:
     rolled = roll_up(network(nodes, [(times * region[2:]).tolist() for times in (10, 2, 20)], "60"), "region")
     with pytest.raises(UsageError, match="not worked out"):
         rolled.posterior()
-    found = rolled.posterior(assume="one parameter")
+    rolled_up = rolled.posterior(assume="one parameter")
     counts = 32 * region.reshape(-1, 2)
     expected = ((1 + counts) / (2 + counts.sum(axis=1, keepdims=True))).ravel()
     sd = np.sqrt(expected * (1 - expected) / (3 + np.repeat(counts.sum(axis=1), 2)))
-    assert found.mean("probability")[0] == pytest.approx(expected, abs=0.1 * float(sd.min()))
-    assert found.sd("probability")[0] == pytest.approx(sd, rel=0.1)
-    assert str(found.diagnostics["sampler"]).startswith("MCMC")
-    assert "not_reconciled" not in found.diagnostics
+    assert rolled_up.mean("probability")[0] == pytest.approx(expected, abs=0.1 * float(sd.min()))
+    assert rolled_up.sd("probability")[0] == pytest.approx(sd, rel=0.1)
+    assert str(rolled_up.diagnostics["sampler"]).startswith("MCMC")
+    assert "not_reconciled" not in rolled_up.diagnostics
 
 
 @pytest.mark.slow
@@ -180,16 +180,16 @@ def test_what_is_not_taken_together_is_named_as_in_one_release() -> None:
     rows = [[30, 20, 25, 25, 10, 5, 8, 7, 4, 6, 3, 7, 14, 11, 12, 13, 16, 10, 9, 15]]
     parts = [network(NODES, rows), network(NODES, rows, "2")]
     rng = np.random.default_rng(7)
-    found = pooled(parts, prior=None, n_prior=Uniform(0, 200), rng=rng)
+    together = pooled(parts, prior=None, n_prior=Uniform(0, 200), rng=rng)
     alone = posterior_of(parts[1], n_prior=Uniform(0, 200))
-    assert found.diagnostics["not_reconciled"] == alone.diagnostics["not_reconciled"] == "a, b, c"
-    assert "MCMC" in found.diagnostics["sampler"]
-    assert "importance" in found.diagnostics["sampler"]
-    draws = found.sample(2000, rng)["probability"]
+    assert together.diagnostics["not_reconciled"] == alone.diagnostics["not_reconciled"] == "a, b, c"
+    assert "MCMC" in together.diagnostics["sampler"]
+    assert "importance" in together.diagnostics["sampler"]
+    draws = together.sample(2000, rng)["probability"]
     assert draws.reshape(2000, -1, 2).sum(axis=2) == pytest.approx(1.0)
-    assert found.sd("probability").mean() < 0.95 * alone.sd("probability").mean()
+    assert together.sd("probability").mean() < 0.95 * alone.sd("probability").mean()
     unjoined = {name: NODES[name] for name in "abc"}
     parts = [network(unjoined, [rows[0][:12]]) for _ in range(2)]
-    found = pooled(parts, prior=None, n_prior=Uniform(0, 200), rng=rng)
-    assert found.diagnostics["sampler"] == "importance"
-    assert found.diagnostics["not_reconciled"] == "a, b, c"
+    together = pooled(parts, prior=None, n_prior=Uniform(0, 200), rng=rng)
+    assert together.diagnostics["sampler"] == "importance"
+    assert together.diagnostics["not_reconciled"] == "a, b, c"

@@ -137,16 +137,16 @@ def typical(family: str) -> tuple[list[NoisyStatistic], Any, Any]:
 @pytest.mark.parametrize("family", ONE_PARAMETER)
 def test_one_release_is_itself_and_order_does_not_matter(family: str) -> None:
     parts, prior, n_prior = typical(family)
-    own, alone = (
+    single, alone = (
         unrestricted_posterior(parts[0], prior=prior, n_prior=n_prior, clipping="ignored"),
         joint(parts[:1], prior, n_prior),
     )
     together, swapped = joint(parts, prior, n_prior), joint(parts[::-1], prior, n_prior)
     assert isinstance(together.distribution, GriddedDistribution)
-    (name,) = own.parameters
-    for one, other in ((own, alone), (together, swapped)):
-        assert np.all(np.abs(one.mean(name) - other.mean(name)) < 1e-3 * one.sd(name))
-        assert other.sd(name) == pytest.approx(one.sd(name), rel=3e-3)
+    (name,) = single.parameters
+    for posterior, other in ((single, alone), (together, swapped)):
+        assert np.all(np.abs(posterior.mean(name) - other.mean(name)) < 1e-3 * posterior.sd(name))
+        assert other.sd(name) == pytest.approx(posterior.sd(name), rel=3e-3)
 
 
 @pytest.mark.slow

@@ -153,9 +153,9 @@ def test_what_is_not_known_to_be_related_so_is_refused(put: Put) -> None:
 def test_a_change_is_told_from_noise(put: Put) -> None:
     changed = np.array([[850, 150], [800, 200], [948, 52]], dtype=object)
     january, february = put("2013-01"), put("2013-02", cancelled=changed)
-    found = suffice.compare(january, february, "cancelled", rng=5)
-    assert (found.first, found.second) == ("flights@2013-01", "flights@2013-02")
-    newark, kennedy, guardia = found.rows()
+    comparison = suffice.compare(january, february, "cancelled", rng=5)
+    assert (comparison.first, comparison.second) == ("flights@2013-01", "flights@2013-02")
+    newark, kennedy, guardia = comparison.rows()
     assert newark["change"] == pytest.approx(0.05, abs=0.002)
     assert newark["lower"] > 0
     assert newark["probability_above"] > 0.99
@@ -186,7 +186,7 @@ def test_the_noise_of_an_apparent_change_is_the_noise_of_two_releases(put: Put) 
     """Against many releases of the same exact counts."""
     strong = {**ROW, "epsilon": "0.1"}
     january, february = put("2013-01", privacy=strong), put("2013-02", privacy=strong)
-    found = suffice.compare(january, february, "cancelled")
+    comparison = suffice.compare(january, february, "cancelled")
     statistic = january.statistic("cancelled")
     rng = np.random.default_rng()
     moved = []
@@ -196,7 +196,7 @@ def test_the_noise_of_an_apparent_change_is_the_noise_of_two_releases(put: Put) 
         )
         moved.append((1 + values[:, 1]) / (2 + values.sum(axis=1)))
     # 20,000 replicates give a standard deviation to 1 percent where the kurtosis is 9: 20 of its errors.
-    assert found.noise_sd["probability"][0] == pytest.approx(np.std(moved[1] - moved[0]), rel=0.2)
+    assert comparison.noise_sd["probability"][0] == pytest.approx(np.std(moved[1] - moved[0]), rel=0.2)
 
 
 def test_noise_between_two_releases_of_the_same_data_is_no_change(put: Put) -> None:
@@ -397,14 +397,14 @@ def test_one_key_is_kept_of_a_column(put: Put, keys: object) -> None:
 
 def test_cells_of_two_posteriors_of_one_release_are_compared_as_independent(put: Put) -> None:
     statistic = put().statistic("cancelled")
-    one, other = (posterior_of(statistic.where({"origin": key})) for key in ("EWR", "JFK"))
-    found = contrast_between(
+    first, second = (posterior_of(statistic.where({"origin": key})) for key in ("EWR", "JFK"))
+    contrast = contrast_between(
         "difference",
         "probability",
-        one,
-        other,
+        first,
+        second,
         apart_from={"origin"},
         draws=100,
         rng=np.random.default_rng(7),
     )
-    assert found.mean() == pytest.approx([-0.1], abs=0.01)
+    assert contrast.mean() == pytest.approx([-0.1], abs=0.01)

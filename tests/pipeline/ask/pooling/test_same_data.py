@@ -61,17 +61,17 @@ def posterior(generative_model: GenerativeModel, *observations: NoisyStatistic) 
     )
 
 
-def assert_equal(one: Posterior, other: Posterior) -> None:
+def assert_equal(left: Posterior, right: Posterior) -> None:
     """Equal moments: but for quadrature, or within six standard errors of two runs of MCMC."""
-    by_mcmc = [each.diagnostics.get("fewest_effective_draws") for each in (one, other)]
-    reach = 1e-2 if one.family in {"normal", "lognormal"} else 1e-4
+    by_mcmc = [each.diagnostics.get("fewest_effective_draws") for each in (left, right)]
+    reach = 1e-2 if left.family in {"normal", "lognormal"} else 1e-4
     if any(by_mcmc):
         reach = 6 * np.sqrt(sum(1 / count for count in by_mcmc if count))
-    for parameter in one.parameters:
-        sd = one.sd(parameter)
-        assert np.all(np.abs(one.mean(parameter) - other.mean(parameter)) <= reach * sd + 1e-12)
+    for parameter in left.parameters:
+        sd = left.sd(parameter)
+        assert np.all(np.abs(left.mean(parameter) - right.mean(parameter)) <= reach * sd + 1e-12)
         # Squares of a skew distribution scatter more than the distribution itself.
-        assert other.sd(parameter) == pytest.approx(sd, rel=(3 if any(by_mcmc) else 1) * reach)
+        assert right.sd(parameter) == pytest.approx(sd, rel=(3 if any(by_mcmc) else 1) * reach)
 
 
 # Chains of a regression take minutes here; those of a multivariate normal are the same code.

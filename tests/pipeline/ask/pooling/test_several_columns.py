@@ -39,13 +39,13 @@ PRIORS: dict[str, Any] = {
 
 def target_of(*, linear: bool, rng: np.random.Generator) -> LatentTarget:
     """Two columns, the first with a normal distribution of its own, far from the kinks."""
-    own = NormalEvidence(
+    evidence = NormalEvidence(
         loc=rng.normal(size=1) / 5, precision=1.3, df=6.0, scale=np.array([[0.8]]), linear=linear
     )
     return LatentTarget(
         size=2,
         linear=linear,
-        evidence=(own,),
+        evidence=(evidence,),
         latent_n=LatentN(lowest=3.5, highest=1e6, reciprocal=True, fixed=False),
         scaled=NoisyTotals(
             coefficients=rng.normal(size=(6, 6)) / 10,
@@ -88,9 +88,9 @@ def test_one_data_set_has_the_density_of_its_own_target() -> None:
     alone, evidence = target_of(linear=True, rng=rng), regression(linear=True, rng=rng)
     x = rng.normal(size=(alone.n_coordinates, 4)) * 0.3
     whole = dataclasses.replace(alone, evidence=(*alone.evidence, evidence))
-    found = SharedTarget(targets=(alone,), shared=(evidence,))(x)
-    for one, other in zip(whole(x), found, strict=True):
-        assert one == pytest.approx(other)
+    density = SharedTarget(targets=(alone,), shared=(evidence,))(x)
+    for expected, computed in zip(whole(x), density, strict=True):
+        assert expected == pytest.approx(computed)
 
 
 def released(entry: dict[str, Any], totals: Any, epsilon: str, rng: np.random.Generator) -> NoisyStatistic:

@@ -61,12 +61,12 @@ def held(posterior: Any, parameter: str, truth: Floats) -> Any:
 )
 def test_totals_of_few_records_are_those_of_enumeration(values: list[list[int]], epsilon: str) -> None:
     plan = statistic_plan({"family": "bernoulli", "column": "x"}, epsilon=epsilon, public_n=False)
-    found = roll_up(noisy_statistic(plan, np.array(values)), "cell").posterior()
+    posterior = roll_up(noisy_statistic(plan, np.array(values)), "cell").posterior()
     sums, most = np.sum(values, axis=0), 400
-    one = np.exp(-np.abs(np.arange(-most, most + 1)) / plan.scale)
-    noise = one
+    kernel = np.exp(-np.abs(np.arange(-most, most + 1)) / plan.scale)
+    noise = kernel
     for _ in values[1:]:
-        noise = np.convolve(noise, one, mode="same")
+        noise = np.convolve(noise, kernel, mode="same")
     counts = np.arange(200.0)
     sd = np.sqrt(len(values)) * plan.component_noise_sd
     bound = max(sums.sum() + 3.0 * sd * np.sqrt(2.0), 1.0)
@@ -85,12 +85,12 @@ def test_totals_of_few_records_are_those_of_enumeration(values: list[list[int]],
     }.items():
         mean = np.sum(weight * quantity)
         spread = np.sqrt(np.sum(weight * (quantity - mean) ** 2))
-        assert found.mean(name)[0] == pytest.approx(mean, abs=0.02 * spread)
-        assert found.sd(name)[0] == pytest.approx(spread, rel=0.03)
+        assert posterior.mean(name)[0] == pytest.approx(mean, abs=0.02 * spread)
+        assert posterior.sd(name)[0] == pytest.approx(spread, rel=0.03)
         order = np.argsort(quantity, axis=None)
         below = np.cumsum(weight.ravel()[order])
         for level in (0.025, 0.975):
-            end = found.quantile(name, level)[0]
+            end = posterior.quantile(name, level)[0]
             at = np.searchsorted(quantity.ravel()[order], [end - 1e-9, end + 1e-9], side="right")
             low, high = (below[place - 1] if place else 0.0 for place in at.tolist())
             assert low - 0.01 <= level <= high + 0.01

@@ -92,8 +92,8 @@ def test_shares_and_shifts_are_those_of_simulated_records(family: str) -> None:
     generative_model = generative_model_for(family, n=1, method=PLUG_IN, conditions=(keys, None))
     parameters = generative_model.family.parameters(generative_model.entry)
     assert generative_model.family.outside is not None
-    found = generative_model.family.outside(*(np.array([value]) for value in truth), parameters)
-    share = float(found.share[0])
+    shares = generative_model.family.outside(*(np.array([value]) for value in truth), parameters)
+    share = float(shares.share[0])
     assert 0.02 < share < 0.25
     measure = generative_model.family.measure(generative_model.entry)
     assert isinstance(measure, PowerSums)
@@ -107,7 +107,7 @@ def test_shares_and_shifts_are_those_of_simulated_records(family: str) -> None:
     lower, upper = float(parameters.lower or 0), float(parameters.upper or 0)
     step = (upper - lower) / (quantiser.highest - quantiser.lowest)
     x = lower + step * (drawn.clipped[:, 1].astype(np.float64) - quantiser.lowest)
-    there = tuple(value + float(shift[0]) for value, shift in zip(truth, found.shifts, strict=True))
+    there = tuple(value + float(shift[0]) for value, shift in zip(truth, shares.shifts, strict=True))
     mean, variance = moments(family, there, parameters.constants)
     without, _ = moments(family, truth, parameters.constants)
     error = x.std() / math.sqrt(RECORDS)
@@ -127,14 +127,14 @@ def test_shares_and_shifts_are_those_of_simulated_records(family: str) -> None:
 def test_clipped_normal_moments_are_integrals(
     mean: float, variance: float, lower: float, upper: float
 ) -> None:
-    found = normal_outside(np.array([mean]), np.array([variance]), lower, upper)
+    outside = normal_outside(np.array([mean]), np.array([variance]), lower, upper)
     distribution = stats.norm(mean, math.sqrt(variance))
     below, above = distribution.cdf(lower), distribution.sf(upper)
     first = distribution.expect(lb=lower, ub=upper) + lower * below + upper * above
     second = distribution.expect(np.square, lb=lower, ub=upper) + lower**2 * below + upper**2 * above
-    assert found.share[0] == pytest.approx(below + above)
-    assert mean + found.shifts[0][0] == pytest.approx(first)
-    assert variance + found.shifts[1][0] == pytest.approx(second - first**2)
+    assert outside.share[0] == pytest.approx(below + above)
+    assert mean + outside.shifts[0][0] == pytest.approx(first)
+    assert variance + outside.shifts[1][0] == pytest.approx(second - first**2)
 
 
 def test_families_with_bounds_say_what_lies_beyond_them() -> None:
@@ -229,33 +229,37 @@ def test_any_released_values_give_a_share(family: str) -> None:
     width = len(generative_model.plan.components)
     rows = [[0] * width, [-(10**9) * scale] * width, [10**12 * scale] * width]
     rows += [[10**9 * scale * (point == position) for point in range(width)] for position in range(width)]
-    found = plug_in_before_clipping(
+    report = plug_in_before_clipping(
         noisy_statistic(generative_model.plan, np.array(rows, dtype=object))
     ).clipping
-    assert found is not None
-    assert np.all((found.share >= 0.0) & (found.share <= 1.0))
-    assert not np.isnan(found.bias).any()
+    assert report is not None
+    assert np.all((report.share >= 0.0) & (report.share <= 1.0))
+    assert not np.isnan(report.bias).any()
 
 
 def test_a_prior_beyond_the_bounds_warns() -> None:
     plan = statistic_plan({"family": "exponential", "upper": "1"}, epsilon="1", public_n=False)
     statistic = noisy_statistic(plan, np.zeros((1, 2), dtype=object))
-    found = plug_in_before_clipping(statistic, prior="Gamma(1, 1e30)").clipping
-    assert found is not None
-    assert (found.share[0], found.bias[0], found.is_warned[0]) == (1.0, math.inf, True)
+    report = plug_in_before_clipping(statistic, prior="Gamma(1, 1e30)").clipping
+    assert report is not None
+    assert (report.share[0], report.bias[0], report.is_warned[0]) == (1.0, math.inf, True)
 
 
 def test_what_has_no_mean_is_no_number_and_no_warning() -> None:
     laplace = {"family": "laplace", "location": "0", "half_range": "4"}
     plan = statistic_plan(laplace, epsilon="1", public_n=False)
     statistic = noisy_statistic(plan, np.zeros((1, 2), dtype=object))
-    found = plug_in_before_clipping(statistic, prior="InverseGamma(0.5, 1)").clipping
-    assert found is not None
-    assert (math.isnan(found.share[0]), math.isnan(found.bias[0]), found.is_warned[0]) == (True, True, False)
-    found = plug_in_before_clipping(statistic, prior="InverseGamma(1.5, 1)").clipping
-    assert found is not None
-    assert found.share[0] > 0.0
-    assert found.bias[0] == 0.0
+    report = plug_in_before_clipping(statistic, prior="InverseGamma(0.5, 1)").clipping
+    assert report is not None
+    assert (math.isnan(report.share[0]), math.isnan(report.bias[0]), report.is_warned[0]) == (
+        True,
+        True,
+        False,
+    )
+    report = plug_in_before_clipping(statistic, prior="InverseGamma(1.5, 1)").clipping
+    assert report is not None
+    assert report.share[0] > 0.0
+    assert report.bias[0] == 0.0
 
 
 UNCLIPPED = [

@@ -61,13 +61,13 @@ def below(points: Floats, density: Floats) -> Floats:
 
 def distance(points: Floats, density: Floats, draws: Floats) -> float:
     """The largest distance between the distribution function of a density and that of draws."""
-    found = 0.0
+    farthest = 0.0
     function = below(points, density)
     for entry in np.ndindex(*points.shape[:-1]):
-        own = np.sort(draws[(slice(None), *entry)])
-        levels = np.searchsorted(own, points[entry]) / len(own)
-        found = max(found, float(np.max(np.abs(levels[0] + function[entry] - levels[1:]))))
-    return found
+        drawn = np.sort(draws[(slice(None), *entry)])
+        levels = np.searchsorted(drawn, points[entry]) / len(drawn)
+        farthest = max(farthest, float(np.max(np.abs(levels[0] + function[entry] - levels[1:]))))
+    return farthest
 
 
 METHODS = [(name, PLUG_IN) for name in FAMILIES] + [(name, NOISE_AWARE) for name in noise_aware_families()]
@@ -104,8 +104,8 @@ def test_what_lies_between_quantiles_is_their_levels(name: str) -> None:
             points = np.linspace(ends[cell, first], ends[cell, second], 201)
             density = posterior.density(parameter, points)
             assert density is not None
-            found = below(points, density[cell])[-1]
-            assert found == pytest.approx(levels[second] - levels[first], abs=0.01)
+            mass = below(points, density[cell])[-1]
+            assert mass == pytest.approx(levels[second] - levels[first], abs=0.01)
 
 
 @pytest.mark.slow
@@ -272,10 +272,10 @@ def test_cells_that_are_alike_have_the_densities_of_each() -> None:
     points = np.linspace(0.1, 0.9, 5 * 7).reshape(5, 7)
     for given in (points, points[0]):
         expected = unrestricted_posterior(statistic, method=PLUG_IN).density("probability", given)
-        found = alike.density("probability", given)
-        assert found is not None
+        density = alike.density("probability", given)
+        assert density is not None
         assert expected is not None
-        np.testing.assert_allclose(found, expected, rtol=1e-12)
+        np.testing.assert_allclose(density, expected, rtol=1e-12)
 
 
 def hidden_rate() -> Posterior:

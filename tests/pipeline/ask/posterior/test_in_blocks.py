@@ -39,13 +39,13 @@ def worked_out_in(
     patch.setattr(choice_of_engine, "BLOCK_CELLS", size)
     is_modelled = FAMILIES[statistic.plan.family].clipped_record is not None  # of a normal it is slow
     clipping = "modelled" if is_modelled else "ignored"
-    found = posterior_of(
+    posterior = posterior_of(
         statistic,
         method=method,
         clipping="by-evidence" if method == "plug-in" else clipping,
         progress=lambda done, total: seen.append((done, total)),
     )
-    return found, seen
+    return posterior, seen
 
 
 @pytest.mark.slow
@@ -62,12 +62,12 @@ def worked_out_in(
 )
 def test_blocks_of_cells_change_no_number(family: str, method: str, monkeypatch: pytest.MonkeyPatch) -> None:
     statistic = released(family)
-    whole, one = worked_out_in(CELLS, monkeypatch, statistic, method)
+    whole, in_single_cells = worked_out_in(CELLS, monkeypatch, statistic, method)
     parts, several = worked_out_in(3, monkeypatch, statistic, method)
     assert not isinstance(whole.distribution, CellBlocks)
     assert isinstance(parts.distribution, CellBlocks)
     assert [len(block.mean(parts.parameters[0])) for block in parts.distribution.blocks] == [3, 2, 2]
-    assert (one, several) == ([(7, 7)], [(3, 7), (5, 7), (7, 7)])
+    assert (in_single_cells, several) == ([(7, 7)], [(3, 7), (5, 7), (7, 7)])
     assert (parts.groups, parts.n_groups, parts.parameters) == (whole.groups, CELLS, whole.parameters)
     assert parts.observed[0].values.tolist() == whole.observed[0].values.tolist()
     for parameter in whole.parameters:

@@ -133,8 +133,8 @@ def test_the_function_for_stan_is_log_prob(likelihood: Likelihood) -> None:
     exec(compile(as_python(block("stan")), "the page", "exec"), space)  # noqa: S102 - our own text
     table = likelihood.tables.table
     for cell in range(len(likelihood)):
-        own = slice(table.start[cell], table.start[cell + 1])
-        panels = [FromOne(each[own]) for each in (table.left, table.right, table.powers)]
+        of_cell = slice(table.start[cell], table.start[cell + 1])
+        panels = [FromOne(each[of_cell]) for each in (table.left, table.right, table.powers)]
         position = np.log(THETA) - np.log1p(-THETA)
         got = [space["tabled_lpdf"](float(x), *panels) for x in position]
         np.testing.assert_allclose(got, likelihood.log_prob(THETA)[cell], atol=1e-9)

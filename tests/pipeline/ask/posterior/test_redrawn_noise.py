@@ -86,10 +86,10 @@ def test_a_density_is_redrawn_as_its_conjugate_equal() -> None:
     rng = np.random.default_rng(7)
     by_density = redrawn(posterior_of([7, 3], prior), 100, 0.95, 0.3, 100, rng)
     by_conjugate = redrawn(posterior_of([7, 3], "Beta(1, 1)"), 4000, 0.95, 0.3, 100, rng)
-    for name, found in by_density.answers.items():
+    for name, answer in by_density.answers.items():
         every = by_conjugate.answers[name]
         # The mean of 100 redraws within six standard errors.
-        assert abs(found.mean() - every.mean()) < 6.0 * every.std() / 10.0
+        assert abs(answer.mean() - every.mean()) < 6.0 * every.std() / 10.0
 
 
 MEAN = {"variance": "4", "lower": "-9", "upper": "9", "lattice_bits": "4"}

@@ -94,6 +94,7 @@ def test_of_many_cells_the_first_are_shown_and_the_others_counted() -> None:
     assert len(posterior.summary()) == 24
 
 
+@pytest.mark.slow
 def test_the_same_posterior_shows_the_same_numbers() -> None:
     posterior = release("bins").posterior("delay")
     assert "from draws" in str(posterior)
@@ -220,7 +221,7 @@ def test_what_a_notebook_shows_is_accessible_in_both_themes(
     (tmp_path / "page.html").write_text(page, encoding="utf-8")
     tab = browser.new_page(viewport={"width": width, "height": 800})
     tab.goto((tmp_path / "page.html").as_uri())
-    found = Axe().run(tab).response["violations"]
-    assert [(each["id"], [node["target"] for node in each["nodes"]]) for each in found] == []
+    violations = Axe().run(tab).response["violations"]
+    assert [(each["id"], [node["target"] for node in each["nodes"]]) for each in violations] == []
     assert tab.evaluate("document.documentElement.scrollWidth") <= width
     tab.close()

@@ -63,6 +63,7 @@ def test_a_table_has_a_row_for_each_node_and_component(counted: CountTree) -> No
         assert row["upper"] - row["lower"] <= widest["upper"] - widest["lower"]
 
 
+@pytest.mark.slow
 def test_laws_are_of_whole_numbers(counted: CountTree) -> None:
     laws = counted.counts("county", "true")
     assert tuple(laws) == COUNTIES

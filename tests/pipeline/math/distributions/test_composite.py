@@ -18,11 +18,11 @@ def mixture(*, in_turn: bool) -> ConjugateMixture:
 
 
 def test_moments_are_those_of_the_mixture() -> None:
-    found = mixture(in_turn=True)
-    assert found.mean("mean") == pytest.approx(LOCATIONS.mean(axis=0))
-    assert found.sd("mean") == pytest.approx(LOCATIONS.std(axis=0))
-    assert found.parameters == ("mean",)
-    assert found.components == {}
+    composite = mixture(in_turn=True)
+    assert composite.mean("mean") == pytest.approx(LOCATIONS.mean(axis=0))
+    assert composite.sd("mean") == pytest.approx(LOCATIONS.std(axis=0))
+    assert composite.parameters == ("mean",)
+    assert composite.components == {}
 
 
 def test_a_state_without_a_mean_leaves_the_mixture_none() -> None:
@@ -56,8 +56,8 @@ def test_draws_at_random_take_states_cell_by_cell() -> None:
 
 
 def test_quantiles_are_those_of_the_draws() -> None:
-    found = mixture(in_turn=True)
+    composite = mixture(in_turn=True)
     levels = (0.1, 0.5, 0.9)
-    quantiles = found.quantiles("mean", levels, 99, np.random.default_rng(1))
-    drawn = found.sample(99, np.random.default_rng(1))["mean"]
+    quantiles = composite.quantiles("mean", levels, 99, np.random.default_rng(1))
+    drawn = composite.sample(99, np.random.default_rng(1))["mean"]
     assert quantiles == pytest.approx(np.quantile(drawn, levels, axis=0).T)

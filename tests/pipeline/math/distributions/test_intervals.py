@@ -70,8 +70,8 @@ def test_parts_are_integrals(pair: tuple[Distribution, Any], limits: tuple[float
     distribution, law = pair
     centre = 0.3
     low, high = (float(np.clip(limit, *law.support())) for limit in limits)
-    found = moments_between(distribution, limits, np.array([centre]))
-    for power, part in enumerate(found):
+    moments = moments_between(distribution, limits, np.array([centre]))
+    for power, part in enumerate(moments):
         exact = law.expect(
             lambda t, power=power: (t - centre) ** power, lb=low, ub=high, epsabs=0, epsrel=1e-10, limit=200
         )
@@ -124,12 +124,12 @@ def test_intervals_are_as_short_as_any_and_have_the_mass(mass: float) -> None:
     shapes = np.array([1.0, 1.5, 20.0])
     gammas = GammaDistribution(name="rate", concentration=shapes, rate=np.ones(3))
     laws: list[tuple[Distribution, tuple[float, float], list[Any]]]
-    laws = [(betas, UNIT, [stats.beta(*one) for one in BETAS])]
+    laws = [(betas, UNIT, [stats.beta(*parameters) for parameters in BETAS])]
     laws.append((gammas, (0.0, math.inf), [stats.gamma(shape) for shape in shapes]))
     for distribution, ends, exact in laws:
         (name,) = distribution.parameters
-        found = shortest_intervals(distribution, name, mass, ends, 0, np.random.default_rng(7))
-        for (low, high), law in zip(found, exact, strict=True):
+        intervals = shortest_intervals(distribution, name, mass, ends, 0, np.random.default_rng(7))
+        for (low, high), law in zip(intervals, exact, strict=True):
             assert law.cdf(high) - law.cdf(low) == pytest.approx(mass, abs=1e-9)
             assert high - low <= 1.01 * shortest_by_search(law, mass)
 
@@ -147,8 +147,8 @@ def test_rough_quantiles_choose_among_intervals_that_have_the_mass(family: str, 
         assert isinstance(distribution, LatentSumPosterior)
         (name,) = distribution.parameters
         ends = posterior.ends_of(name)
-        found = shortest_intervals(distribution, name, mass, ends, 0, rng)
-        held = distribution.cdf(found)
+        intervals = shortest_intervals(distribution, name, mass, ends, 0, rng)
+        held = distribution.cdf(intervals)
         assert held[:, 1] - held[:, 0] == pytest.approx(mass, abs=1e-4)
         below = np.linspace(0.0, 1.0 - mass, 30)[1:-1]
         quantiles = distribution.quantiles(name, [*below, mass, *(below + mass), 1.0 - mass], 0, rng)
@@ -157,13 +157,13 @@ def test_rough_quantiles_choose_among_intervals_that_have_the_mass(family: str, 
         shortest = np.minimum(shortest, lower[:, -1] - ends[0])
         if math.isfinite(ends[1]):
             shortest = np.minimum(shortest, ends[1] - upper[:, -1])
-        assert np.all(found[:, 1] - found[:, 0] <= 1.015 * shortest)
+        assert np.all(intervals[:, 1] - intervals[:, 0] <= 1.015 * shortest)
 
 
 def test_what_is_symmetric_has_the_central_interval() -> None:
     normal = NormalDistribution(name="mean", loc=np.array([3.0]), scale=np.array([2.0]))
-    found = shortest_intervals(normal, "mean", 0.95, (-math.inf, math.inf), 0, np.random.default_rng(7))
-    assert found[0] == pytest.approx(stats.norm(3.0, 2.0).interval(0.95), rel=1e-9)
+    intervals = shortest_intervals(normal, "mean", 0.95, (-math.inf, math.inf), 0, np.random.default_rng(7))
+    assert intervals[0] == pytest.approx(stats.norm(3.0, 2.0).interval(0.95), rel=1e-9)
     flat = BetaDistribution(concentration1=np.ones(1), concentration0=np.ones(1))
     ends = shortest_intervals(flat, flat.name, 0.95, UNIT, 0, np.random.default_rng(7))
     assert ends[0] == pytest.approx([0.025, 0.975], abs=1e-12)
@@ -172,12 +172,12 @@ def test_what_is_symmetric_has_the_central_interval() -> None:
 def test_the_end_of_the_range_is_reached_where_the_density_is_highest() -> None:
     rng = np.random.default_rng(7)
     at_zero = BetaDistribution(concentration1=np.array([1.0, 0.1]), concentration0=np.array([300.0, 300.0]))
-    for found in (
+    for intervals in (
         shortest_intervals(at_zero, at_zero.name, 0.95, UNIT, 0, rng),
         shortest_of_draws(at_zero.sample(DRAWS, rng)[at_zero.name], 0.95, UNIT),
     ):
-        assert np.all(found[:, 0] == 0.0)
-        assert np.all(found[:, 1] < 0.02)
+        assert np.all(intervals[:, 0] == 0.0)
+        assert np.all(intervals[:, 1] < 0.02)
     mirrored = shortest_of_draws(1.0 - at_zero.sample(DRAWS, rng)[at_zero.name], 0.95, UNIT)
     assert np.all(mirrored[:, 1] == 1.0)
     central = at_zero.quantiles(at_zero.name, (0.025, 0.975), 0, rng)
@@ -207,8 +207,8 @@ def test_two_modes_have_one_interval_and_infinite_draws_an_infinite_end() -> Non
     low, high = shortest_of_draws(two, 0.8)
     assert low < 1.0
     assert high > 9.0
-    some = np.concatenate([np.linspace(0.0, 1.0, 50), np.full(50, np.inf)])
-    assert shortest_of_draws(some, 0.8, (0.0, math.inf)).tolist() == [0.0, math.inf]
+    half_infinite = np.concatenate([np.linspace(0.0, 1.0, 50), np.full(50, np.inf)])
+    assert shortest_of_draws(half_infinite, 0.8, (0.0, math.inf)).tolist() == [0.0, math.inf]
 
 
 def test_the_shortest_interval_of_a_comb_is_that_of_a_fine_search() -> None:

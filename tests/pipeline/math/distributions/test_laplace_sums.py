@@ -38,12 +38,12 @@ def test_one_two_and_unequal_laplace_numbers() -> None:
 @pytest.mark.parametrize("terms", [1, 2, 5, 12])
 def test_equal_numbers_have_a_closed_tail(terms: int) -> None:
     x = np.append(-FAR, FAR)
-    found = tail(2.0 * x, -2.0, counts=(float(terms),))
+    computed = tail(2.0 * x, -2.0, counts=(float(terms),))
     # Through the saddle point, as a variance next to nothing has it.
-    assert found == pytest.approx(tail(2.0 * x, 2.0, counts=(float(terms),), variance=1e-12), rel=1e-3)
-    one, two = np.exp(-FAR) / 2, (2 + FAR) * np.exp(-FAR) / 4
+    assert computed == pytest.approx(tail(2.0 * x, 2.0, counts=(float(terms),), variance=1e-12), rel=1e-3)
+    of_first, of_second = np.exp(-FAR) / 2, (2 + FAR) * np.exp(-FAR) / 4
     if terms <= 2:
-        assert found[len(FAR) :] == pytest.approx(two if terms == 2 else one, rel=1e-12)
+        assert computed[len(FAR) :] == pytest.approx(of_second if terms == 2 else of_first, rel=1e-12)
 
 
 @pytest.mark.parametrize("terms", [1, 2, 5, 12, 13, 60, 400])
@@ -53,8 +53,8 @@ def test_the_density_of_a_sum(terms: int) -> None:
     log_gamma = np.linspace(-60.0, 12.0, 200_001)
     exponent = (terms - 0.5) * log_gamma - np.exp(log_gamma) - x[:, None] ** 2 / 4 / np.exp(log_gamma)
     exact = logsumexp(exponent, axis=1)
-    found = log_density_of_sum(-x, terms)
-    assert found - found[2] == pytest.approx(exact - exact[2], abs=1e-6)
+    log_density = log_density_of_sum(-x, terms)
+    assert log_density - log_density[2] == pytest.approx(exact - exact[2], abs=1e-6)
 
 
 def test_the_expansion_takes_over_where_it_is_right(monkeypatch: pytest.MonkeyPatch) -> None:

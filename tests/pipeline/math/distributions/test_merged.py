@@ -56,13 +56,13 @@ def test_numbers_of_what_is_merged_are_the_same_by_sorting(
 ) -> None:
     distribution = distribution_of(family, "0.02")
     nodes = resolve(distribution.sums)
-    one = Components.of(nodes, distribution.update, len(NOISY))
+    single = Components.of(nodes, distribution.update, len(NOISY))
     monkeypatch.setattr(merged, "_MOST_NUMBERS", 0)
     other = Components.of(nodes, distribution.update, len(NOISY))
-    assert len(one.cell) > 3 * len(NOISY)
+    assert len(single.cell) > 3 * len(NOISY)
     for name in ("cell", "n", "total", "weight", "scatter"):
-        assert np.array_equal(getattr(one, name), getattr(other, name)), name
-    assert np.bincount(one.cell, one.weight) == pytest.approx(np.ones(len(NOISY)))
+        assert np.array_equal(getattr(single, name), getattr(other, name)), name
+    assert np.bincount(single.cell, single.weight) == pytest.approx(np.ones(len(NOISY)))
 
 
 def test_guesses_do_not_move_quantiles() -> None:
@@ -73,5 +73,5 @@ def test_guesses_do_not_move_quantiles() -> None:
         parameters_at("geometric", position)
         for position in distribution.merged.positions(distribution.update, levels, cells)
     ]
-    found = distribution.merged.quantiles(distribution.update, levels, cells)
-    assert np.all(np.abs(found - np.stack(plain, axis=1)) < 1e-3 * distribution.sds[:, None])
+    quantiles = distribution.merged.quantiles(distribution.update, levels, cells)
+    assert np.all(np.abs(quantiles - np.stack(plain, axis=1)) < 1e-3 * distribution.sds[:, None])

@@ -113,12 +113,12 @@ def test_the_log_likelihoods_are_those_of_the_rows() -> None:
     data = rows_of(50, np.random.default_rng(7))
     sums = estimate(released(ENTRIES["normal"], data))
     pairs = [(np.array([6, 1, 2.0]), np.diag([2, 1, 9.0])), (np.array([7, 2, 5.0]), np.eye(3) + 0.5)]
-    own = [
+    log_likelihoods = [
         FAMILIES["multivariate_normal"].log_likelihood(mean, covariance, sums, None)[0]
         for mean, covariance in pairs
     ]
     rows = [np.sum(stats.multivariate_normal(mean, covariance).logpdf(data)) for mean, covariance in pairs]
-    assert own[0] - own[1] == pytest.approx(rows[0] - rows[1], abs=1e-4)
+    assert log_likelihoods[0] - log_likelihoods[1] == pytest.approx(rows[0] - rows[1], abs=1e-4)
     for name, betas in {
         "regression": [np.array([1, -2, 3.0]), np.array([1.4, -3, 1.0])],
         "origin": [np.array([1, -2.0]), np.array([1.4, -3.0])],

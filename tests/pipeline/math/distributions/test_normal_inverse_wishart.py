@@ -69,7 +69,7 @@ def test_means_that_are_given_have_no_spread_however_few_the_rows() -> None:
 @pytest.mark.slow
 def test_one_row_leaves_means_with_a_mean_and_a_spread() -> None:
     """Under the default prior, which states where means are before there is any row."""
-    one = released(ENTRIES["normal"], rows_of(1, np.random.default_rng(7)))
-    posterior = posterior_of(one, method="plug-in")
+    of_one_row = released(ENTRIES["normal"], rows_of(1, np.random.default_rng(7)))
+    posterior = posterior_of(of_one_row, method="plug-in")
     assert np.isfinite(posterior.mean("mean")).all()
     assert (np.isfinite(posterior.sd("mean")) & (posterior.sd("mean") > 0.0)).all()

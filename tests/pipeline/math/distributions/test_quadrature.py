@@ -64,5 +64,5 @@ def test_averages_count_the_tails(cell: int) -> None:
     def is_far(position: Floats) -> Floats:
         return (np.exp(position) > far).astype(np.float64)
 
-    found = distribution_of_gammas().average(is_far, np.array([cell]))
-    assert found == pytest.approx([gamma.sf(far)], rel=0.05)
+    average = distribution_of_gammas().average(is_far, np.array([cell]))
+    assert average == pytest.approx([gamma.sf(far)], rel=0.05)

@@ -38,12 +38,12 @@ def constants(*, linear: bool = True, wider: float = 0.0) -> Constants:
 
 def rows_at_bounds(rng: np.random.Generator) -> list[Floats]:
     """Few rows, many of them at a bound, so that moments lie at the edge as well as inside of it."""
-    found = []
+    rows = []
     for _ in range(2000):
         share = rng.random((int(rng.integers(1, 7)), 3))
         ends = rng.random(share.shape) < rng.choice([0.0, 0.5, 1.0])
-        found.append(LOW + (HIGH - LOW) * np.where(ends, np.rint(share), share))
-    return found
+        rows.append(LOW + (HIGH - LOW) * np.where(ends, np.rint(share), share))
+    return rows
 
 
 def moments(rows: Floats) -> tuple[Floats, Floats]:
@@ -83,10 +83,10 @@ def test_least_squares_of_bounded_rows_lie_in_the_region_of_regressions(linear: 
         # Of any that least squares has, the least coefficients.
         coefficient, *_ = np.linalg.lstsq(design, rows[:, 2], rcond=None)
         variance = np.mean((rows[:, 2] - design @ coefficient) ** 2)
-        found = region.named(np.array([*coefficient, variance])[:, None])
-        assert wider.inside(found).all()
+        fitted = region.named(np.array([*coefficient, variance])[:, None])
+        assert wider.inside(fitted).all()
         most = 16.0 if linear else 100.0  # half the bounds' width, or the farther bound, squared
-        assert not region.inside({**found, "variance": np.array([most * 1.001])}).any()
+        assert not region.inside({**fitted, "variance": np.array([most * 1.001])}).any()
 
 
 @pytest.mark.parametrize("family", ["columns", "regression"])

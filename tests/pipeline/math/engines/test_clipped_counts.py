@@ -63,8 +63,8 @@ def distributions(family: str, reach: int) -> Floats:
 @pytest.mark.parametrize("family", ["poisson", "geometric", "negative_binomial"])
 @pytest.mark.parametrize("reach", [1, 8, 40])
 def test_distributions_of_a_clipped_record(family: str, reach: int) -> None:
-    found = distributions(family, reach)
-    for mean, distribution in zip(MEANS * reach / 8.0, found, strict=True):
+    laws = distributions(family, reach)
+    for mean, distribution in zip(MEANS * reach / 8.0, laws, strict=True):
         successes = {"geometric": 1.0, "negative_binomial": 0.3}.get(family, 1.0)
         count = np.arange(reach)
         given = (
@@ -74,7 +74,7 @@ def test_distributions_of_a_clipped_record(family: str, reach: int) -> None:
         )
         assert distribution[:-1] == pytest.approx(given.pmf(count), rel=1e-9, abs=1e-300)
         assert distribution[-1] == pytest.approx(given.sf(reach - 1), rel=1e-9)
-    assert found.sum(axis=1) == pytest.approx(1.0, abs=1e-12)
+    assert laws.sum(axis=1) == pytest.approx(1.0, abs=1e-12)
 
 
 @pytest.mark.parametrize("family", ["poisson", "geometric", "negative_binomial"])
@@ -94,10 +94,10 @@ def test_chances_of_few_records_are_those_of_enumeration(family: str, reach: int
     chance = distributions(family, reach)
     for first, second, n_prior in cases:
         counts = noisy_counts(first, second, reach=reach, epsilon=epsilon, n_prior=n_prior)
-        found = log_product(counts, n_prior, chance, np.zeros(len(chance)))
+        log_chances = log_product(counts, n_prior, chance, np.zeros(len(chance)))
         wanted = np.array([enumerated(counts, n_prior, distribution) for distribution in chance])
         near = wanted > wanted.max() - 10.0
-        assert found[near] == pytest.approx(wanted[near], abs=1e-8)
+        assert log_chances[near] == pytest.approx(wanted[near], abs=1e-8)
 
 
 @pytest.mark.parametrize(("epsilon", "n"), [(1.0, 60), (0.02, 300), (5.0, 60)])
@@ -107,10 +107,10 @@ def test_chances_of_more_records_than_are_taken_one_by_one(epsilon: float, n: in
     chance = clipped_poisson(np.array([4.0, 7.0, 9.0, 10.0, 11.0, 14.0, 40.0]), 8)
     first = round(n * float(chance[3] @ np.arange(9)))
     counts = noisy_counts(first, 8 * n - first, reach=8, epsilon=epsilon, n_prior=n_prior)
-    found = log_product(counts, n_prior, chance, np.zeros(len(chance)))
+    log_chances = log_product(counts, n_prior, chance, np.zeros(len(chance)))
     wanted = np.array([enumerated(counts, n_prior, distribution) for distribution in chance])
     top = wanted.max()
-    assert np.exp(found - top) == pytest.approx(np.exp(wanted - top), abs=1e-5)
+    assert np.exp(log_chances - top) == pytest.approx(np.exp(wanted - top), abs=1e-5)
 
 
 @pytest.mark.parametrize("n", [10**4, 10**9])
@@ -120,13 +120,13 @@ def test_many_records_have_a_normal_distribution(n: int) -> None:
     mean = float(chance[0] @ np.arange(9.0))
     sd = math.sqrt(n * float(chance[0] @ (np.arange(9.0) - mean) ** 2))
     n_prior = Fixed(n)
-    found = []
+    distances = []
     for z in (0.0, 3.0):
         counts = noisy_counts(round(n * mean + z * sd), None, reach=8, epsilon=8.0, n_prior=n_prior)
-        found.append(float(log_product(counts, n_prior, chance, np.zeros(1))[0]))
+        distances.append(float(log_product(counts, n_prior, chance, np.zeros(1))[0]))
     # The skewness of a record moves it by about z^3 / (6 sqrt(n)).
-    assert found[1] - found[0] == pytest.approx(-4.5, abs=10.0 / math.sqrt(n))
-    assert found[0] == pytest.approx(-math.log(sd * math.sqrt(2 * math.pi) * math.tanh(0.5)), abs=2e-3)
+    assert distances[1] - distances[0] == pytest.approx(-4.5, abs=10.0 / math.sqrt(n))
+    assert distances[0] == pytest.approx(-math.log(sd * math.sqrt(2 * math.pi) * math.tanh(0.5)), abs=2e-3)
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,7 @@ def test_many_records_have_a_normal_distribution(n: int) -> None:
 )
 def test_products_in_blocks_are_products(left: tuple[int, ...], right: tuple[int, ...]) -> None:
     rng = np.random.default_rng(7)
-    one, other = rng.random(left), rng.random(right) + 1j * rng.random(right)
-    found = _product(one, other)
-    assert found.dtype == np.complex128
-    assert np.allclose(found, np.einsum("...ij,...jk->...ik", one, other), rtol=1e-12)
+    first, second = rng.random(left), rng.random(right) + 1j * rng.random(right)
+    product = _product(first, second)
+    assert product.dtype == np.complex128
+    assert np.allclose(product, np.einsum("...ij,...jk->...ik", first, second), rtol=1e-12)

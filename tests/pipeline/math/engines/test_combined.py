@@ -62,14 +62,14 @@ class Enumeration:
                 [c for c in itertools.product(range(high + 1), repeat=len(alpha)) if sum(c) <= high], float
             )
             n = vectors.sum(axis=1)
-            own = (
+            log_weights = (
                 n_prior.log_prob(n)
                 + gammaln(n + 1)
                 - gammaln(vectors + 1).sum(axis=1)
                 - np.abs(np.array(row) - vectors).sum(axis=1) / scale
             )
             total = (total[:, None] + vectors).reshape(-1, len(alpha))
-            log_weight = (log_weight[:, None] + own).ravel()
+            log_weight = (log_weight[:, None] + log_weights).ravel()
             total, position = np.unique(total, axis=0, return_inverse=True)
             top = log_weight.max()
             log_weight = np.log(np.bincount(position.ravel(), np.exp(log_weight - top))) + top
@@ -85,8 +85,8 @@ class Enumeration:
         return mean, np.sqrt(square - mean**2)
 
     def cdf(self, category: int, x: float) -> float:
-        own = self.alpha[:, category]
-        return float(self.probability @ betainc(own, self.alpha.sum(axis=1) - own, x))
+        alpha = self.alpha[:, category]
+        return float(self.probability @ betainc(alpha, self.alpha.sum(axis=1) - alpha, x))
 
 
 CASES = [
@@ -122,9 +122,9 @@ def test_pooled_posteriors_equal_enumeration(
     assert np.all(np.abs(distribution.mean("probability")[0] - mean[shown]) < reach * sd[shown])
     assert np.all(np.abs(distribution.sd("probability")[0] / sd[shown] - 1) < 2 * reach)
     draws = distribution.sample(20_000, np.random.default_rng(8))["probability"][:, 0]
-    one, position = (draws, 1) if statistic is BERNOULLI else (draws[:, 0], 0)
+    entry, position = (draws, 1) if statistic is BERNOULLI else (draws[:, 0], 0)
     for x in (0.2, 0.4, 0.6):
-        assert np.mean(one < x) == pytest.approx(exact.cdf(position, x), abs=reach / 2 + FAR * 0.5 / 141)
+        assert np.mean(entry < x) == pytest.approx(exact.cdf(position, x), abs=reach / 2 + FAR * 0.5 / 141)
 
 
 def test_weights_left_out_are_found_out() -> None:
@@ -234,8 +234,8 @@ def test_a_normal_inverse_gamma_adds_up_like_its_update() -> None:
         for values in (first, second, first + second, np.zeros((1, 3)))
     ]
     assert all(isinstance(distribution, NormalInverseGammaDistribution) for distribution in distributions)
-    one, other, both, prior = (distribution.natural() for distribution in distributions)
-    assert one + other - prior == pytest.approx(both)
+    left, right, both, prior = (distribution.natural() for distribution in distributions)
+    assert left + right - prior == pytest.approx(both)
     further = distributions[2].from_natural(both)
     assert further.mean("mean") == pytest.approx(distributions[2].mean("mean"))
     assert further.sd("variance") == pytest.approx(distributions[2].sd("variance"))
@@ -268,10 +268,10 @@ def test_ratios_are_those_of_the_densities(
     log_weight = np.log(rng.dirichlet(np.ones(500)))
     prior, distributions = distribution(np.array([2.0]), np.array([3.0])), distribution(2.0 + n, 3.0 + total)
     ratio = MixtureRatio.of(prior, distributions, log_weight)
-    own = coordinate_of(distributions)
-    middle, width = float(np.mean(own.centre)), float(np.max(own.width))
+    coordinate = coordinate_of(distributions)
+    middle, width = float(np.mean(coordinate.centre)), float(np.max(coordinate.width))
     position = middle + width * np.linspace(-12.0, 12.0, 101)
-    parts = own.log_density(position[:, None]) + log_weight
+    parts = coordinate.log_density(position[:, None]) + log_weight
     expected = np.logaddexp.reduce(parts, axis=1) - coordinate_of(prior).log_density(position[:, None])[:, 0]
     assert ratio(position) == pytest.approx(expected, abs=1e-6)
 

@@ -116,8 +116,8 @@ class Quadrature:
 
     def evidence(self, left: int | None = None) -> float:
         """Log evidence of all times, or of all but one."""
-        one, two, three = (np.ones_like(row) if n == left else row for n, row in enumerate(self.each))
-        chances = [((self.first * one) @ kernel * two) @ kernel @ three for kernel in self.kernels]
+        ones, two, three = (np.ones_like(row) if n == left else row for n, row in enumerate(self.each))
+        chances = [((self.first * ones) @ kernel * two) @ kernel @ three for kernel in self.kernels]
         return float(np.log(self.weight @ np.array(chances)))
 
 

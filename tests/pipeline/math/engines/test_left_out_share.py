@@ -56,8 +56,8 @@ def test_the_likelihood_is_a_mean_over_what_is_possible(kept: int, releases: int
     """Against a fine grid of rows for every N."""
     n_prior = Uniform(0, 40)
     values = [[31.0, 22.0, 90.0, 40.0, 15.0, 100.0][: 3 * releases]]
-    found = noisy(values, n_prior, kept=kept, releases=releases, cells=cells)
-    share = np.linspace(0.01, found.largest - 0.01, 25 if cells == 1 else 7)
+    likelihood = noisy(values, n_prior, kept=kept, releases=releases, cells=cells)
+    share = np.linspace(0.01, likelihood.largest - 0.01, 25 if cells == 1 else 7)
     expected = []
     for each in share:
         total = 0.0
@@ -68,7 +68,7 @@ def test_the_likelihood_is_a_mean_over_what_is_possible(kept: int, releases: int
             gaps = [(values[0][row] - parts[row % 3]) / 8.0 for row in range(3 * releases)]
             total += np.mean(np.prod([sum_of_laplace(gap, cells) for gap in gaps], axis=0)) / 41
         expected.append(np.log(total))
-    difference = found.log_likelihood(0, share) - expected
+    difference = likelihood.log_likelihood(0, share) - expected
     assert np.allclose(difference, difference[0], atol=0.01)
 
 
@@ -163,12 +163,12 @@ def require_coverage(
         kept = counts @ np.minimum(rows, KEPT)
         values = np.stack([kept, total - kept, 150 * UPPER - total], axis=1)
         values = values + discrete_laplace(true_scale, values.shape, rng, cells)
-        found = RowShares.of(noisy(values.tolist(), Uniform(0, 1000), cells=cells))
+        shares = RowShares.of(noisy(values.tolist(), Uniform(0, 1000), cells=cells))
         share = 1 - kept / total
         is_nominal = []
         for mass in MASSES:
             levels = [(1 - mass) / 2, (1 + mass) / 2]
-            ends = found.quantiles("probability", levels, 1, rng)[:, 1]
+            ends = shares.quantiles("probability", levels, 1, rng)[:, 1]
             covered = int(np.sum((ends[:, 0] <= share) & (share <= ends[:, 1])))
             least = binom.ppf(FALSE_ALARM / 2.0, data_sets, mass - SLACK)
             most = binom.isf(FALSE_ALARM / 2.0, data_sets, mass + SLACK)

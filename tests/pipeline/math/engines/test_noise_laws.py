@@ -71,9 +71,9 @@ def test_between_is_the_sum_between(law: NoiseLaw) -> None:
         ends = [float(end * unit) for end in (low, high)]
         half = 0.0 if law.is_whole else width / 2.0
         within = (points >= ends[0] - half) & (points <= ends[1] + half)
-        found = math.exp(law.log_between(np.array(ends[0]), np.array(ends[1])))
+        probability = math.exp(law.log_between(np.array(ends[0]), np.array(ends[1])))
 
-        assert found == pytest.approx(np.sum(mass[within]), rel=1e-4)
+        assert probability == pytest.approx(np.sum(mass[within]), rel=1e-4)
 
 
 def test_far_out_nothing_cancels(law: NoiseLaw) -> None:

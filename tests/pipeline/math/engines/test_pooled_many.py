@@ -72,6 +72,7 @@ def test_nodes_that_are_not_kept_are_the_same(monkeypatch: pytest.MonkeyPatch) -
     np.testing.assert_allclose(again.own_share, kept.own_share, rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_rules_begin_where_fewer_cells_have_the_posterior() -> None:
     """The approximation of all cells puts the location elsewhere."""
     source = cells_with_outliers()

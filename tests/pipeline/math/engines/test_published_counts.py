@@ -75,7 +75,7 @@ def test_posterior_of_a_rate_has_the_moments_of_a_dense_grid(name: str) -> None:
     ]
     log_prior, edges = even_prior(1e4)
 
-    found = parameter_posterior(
+    posterior = parameter_posterior(
         "rate", Line.LOGARITHM, [[LatentCount(cell)] for cell in cells], log_prior, edges
     )
 
@@ -85,10 +85,10 @@ def test_posterior_of_a_rate_has_the_moments_of_a_dense_grid(name: str) -> None:
         weight /= weight.sum()
         mean = np.sum(weight * rates)
         sd = math.sqrt(np.sum(weight * (rates - mean) ** 2))
-        quantiles = found.distribution.quantiles("rate", [0.025, 0.5, 0.975], 1, np.random.default_rng(0))
+        quantiles = posterior.distribution.quantiles("rate", [0.025, 0.5, 0.975], 1, np.random.default_rng(0))
         exact = np.interp([0.025, 0.5, 0.975], np.cumsum(weight), rates)
-        assert found.distribution.mean("rate")[row] == pytest.approx(mean, abs=1e-3 * sd)
-        assert found.distribution.sd("rate")[row] == pytest.approx(sd, rel=1e-3)
+        assert posterior.distribution.mean("rate")[row] == pytest.approx(mean, abs=1e-3 * sd)
+        assert posterior.distribution.sd("rate")[row] == pytest.approx(sd, rel=1e-3)
         assert quantiles[row] == pytest.approx(exact, abs=0.06)
 
 
@@ -99,13 +99,13 @@ def test_pooled_cells_multiply_also_where_one_is_far_from_the_others() -> None:
     cells = [[LatentCount(near)] * 60 + [LatentCount(far)]]
     log_prior, edges = even_prior(1e4)
 
-    found = parameter_posterior("rate", Line.LOGARITHM, cells, log_prior, edges).distribution
+    distribution = parameter_posterior("rate", Line.LOGARITHM, cells, log_prior, edges).distribution
 
     rates = np.linspace(14.0, 30.0, 2001)
     log_weight = 60.0 * plain(near, rates, 1000.0) + plain(far, rates, 1000.0)
     weight = np.exp(log_weight - log_weight.max())
     weight /= weight.sum()
-    assert found.mean("rate")[0] == pytest.approx(np.sum(weight * rates), rel=1e-5)
+    assert distribution.mean("rate")[0] == pytest.approx(np.sum(weight * rates), rel=1e-5)
 
 
 def test_what_cannot_be_resolved_is_refused() -> None:
@@ -126,9 +126,11 @@ def test_probability_of_a_public_total_is_the_plain_sum() -> None:
         binom.logpmf(counts, 100, shares[:, None]) + published.log_likelihood(counts), axis=1
     )
 
-    found = SharedLikelihood([LatentCount(published, 100.0)], Line.LOGIT)(np.log(shares / (1.0 - shares)))
+    log_likelihood = SharedLikelihood([LatentCount(published, 100.0)], Line.LOGIT)(
+        np.log(shares / (1.0 - shares))
+    )
 
-    assert found == pytest.approx(exact, abs=1e-9)
+    assert log_likelihood == pytest.approx(exact, abs=1e-9)
 
 
 def test_probability_of_a_noisy_total_is_the_plain_double_sum() -> None:
@@ -146,9 +148,9 @@ def test_probability_of_a_noisy_total_is_the_plain_double_sum() -> None:
     ]
 
     cell = LatentCount(successes, total=total, total_prior=prior)
-    found = SharedLikelihood([cell], Line.LOGIT)(np.log(shares / (1.0 - shares)))
+    log_likelihood = SharedLikelihood([cell], Line.LOGIT)(np.log(shares / (1.0 - shares)))
 
-    assert found == pytest.approx(exact, abs=1e-8)
+    assert log_likelihood == pytest.approx(exact, abs=1e-8)
 
 
 @pytest.mark.parametrize("name", LAWS)
@@ -158,7 +160,7 @@ def test_count_posterior_is_prior_times_likelihood(name: str) -> None:
     ]
     prior = Uniform(0, 5000)
 
-    found = count_posterior(cells, prior).distribution
+    distribution = count_posterior(cells, prior).distribution
 
     counts = np.arange(5001.0)
     for row, cell in enumerate(cells):
@@ -166,9 +168,11 @@ def test_count_posterior_is_prior_times_likelihood(name: str) -> None:
         weight /= weight.sum()
         mean = np.sum(weight * counts)
         median = counts[np.searchsorted(np.cumsum(weight), 0.5)]
-        assert found.mean("count")[row] == pytest.approx(mean, rel=1e-9)
-        assert found.quantiles("count", [0.5], 1, np.random.default_rng(0))[row, 0] == median
-        assert found.density("count", np.array([[11.0]] * 3))[row, 0] == pytest.approx(weight[11], rel=1e-9)
+        assert distribution.mean("count")[row] == pytest.approx(mean, rel=1e-9)
+        assert distribution.quantiles("count", [0.5], 1, np.random.default_rng(0))[row, 0] == median
+        assert distribution.density("count", np.array([[11.0]] * 3))[row, 0] == pytest.approx(
+            weight[11], rel=1e-9
+        )
 
 
 def test_shares_of_two_categories_are_those_of_the_plain_double_sum() -> None:
@@ -206,9 +210,9 @@ def test_shares_of_many_records_are_sharp() -> None:
 def test_log_factorials_are_those_of_gammaln() -> None:
     """A likelihood of nothing but a Poisson count, by hand."""
     published = PublishedCount(LAWS["geometric"](1e-3), 3.0, 3.0)  # next to no noise
-    found = SharedLikelihood([LatentCount(published)], Line.LOGARITHM)(np.log([2.0]))
+    log_likelihood = SharedLikelihood([LatentCount(published)], Line.LOGARITHM)(np.log([2.0]))
 
-    assert found[0] == pytest.approx(3.0 * math.log(2.0) - 2.0 - gammaln(4.0), abs=1e-12)
+    assert log_likelihood[0] == pytest.approx(3.0 * math.log(2.0) - 2.0 - gammaln(4.0), abs=1e-12)
 
 
 def varied(rates: Any, v: float, counts: np.ndarray) -> np.ndarray:
@@ -264,8 +268,8 @@ def test_a_mean_rate_is_the_plain_sum_over_counts_and_spreads(counts: tuple[int 
     )
     for each in REGULAR:
         exact += 0.5 / len(REGULAR) * plain_mean(regular(2.0 * rates, each, every_count))
-    found = likelihood(np.log(rates))
+    log_likelihood = likelihood(np.log(rates))
 
     likely = exact > exact.max() * 1e-4
     assert np.count_nonzero(likely) > 5
-    assert found[likely] == pytest.approx(np.log(exact[likely]), abs=5e-3)
+    assert log_likelihood[likely] == pytest.approx(np.log(exact[likely]), abs=5e-3)

@@ -26,9 +26,9 @@ def of_normal(width: float) -> tuple[Floats, Floats, float]:
         return -np.sum(position**2, axis=0) / 2.0, -((apart / width) ** 2) / 2.0
 
     rng = np.random.default_rng(7)
-    found = tempered(rng.standard_normal((3, SIZE)), 1, evaluate, lambda position: -position, rng)
-    assert found is not None
-    return found.position, found.normal, found.log_evidence
+    sample = tempered(rng.standard_normal((3, SIZE)), 1, evaluate, lambda position: -position, rng)
+    assert sample is not None
+    return sample.position, sample.normal, sample.log_evidence
 
 
 @pytest.mark.parametrize("width", [0.5, 0.02])
@@ -53,14 +53,14 @@ def test_a_narrow_ridge_is_reached_and_its_evidence_known(width: float) -> None:
 
 def test_what_has_no_weight_anywhere_is_not_reached() -> None:
     rng = np.random.default_rng(7)
-    found = tempered(
+    sample = tempered(
         rng.standard_normal((1, 160)),
         1,
         lambda x, _: (-(x[0] ** 2) / 2, np.full(160, -np.inf)),
         lambda x: -x,
         rng,
     )
-    assert found is None
+    assert sample is None
 
 
 def test_islands_that_disagree_are_seen() -> None:

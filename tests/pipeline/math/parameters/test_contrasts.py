@@ -78,9 +78,9 @@ def test_a_difference_pairs_cells_whose_other_keys_agree() -> None:
 
 def test_the_other_way_round_changes_the_sign() -> None:
     posterior = rates(COUNTS)
-    one = posterior.difference("probability", {"origin": "JFK"}, {"origin": "LGA"}, rng=1)
+    forwards = posterior.difference("probability", {"origin": "JFK"}, {"origin": "LGA"}, rng=1)
     other = posterior.difference("probability", {"origin": "LGA"}, {"origin": "JFK"}, rng=1)
-    assert np.array_equal(one.draws, -other.draws)
+    assert np.array_equal(forwards.draws, -other.draws)
 
 
 def test_a_ratio_is_that_of_independent_cells() -> None:

@@ -94,9 +94,9 @@ def test_two_priors_are_written_as_they_are_read() -> None:
 def test_text_and_objects_give_the_same_posterior() -> None:
     plan = statistic_plan({"family": "poisson", "upper": "6"}, epsilon="1", public_n=False)
     statistic = noisy_statistic(plan, np.array([[30, 24]]))
-    found = unrestricted_posterior(statistic, prior="LogNormal(0, 0.5)", n_prior=Uniform(0, 20))
+    posterior = unrestricted_posterior(statistic, prior="LogNormal(0, 0.5)", n_prior=Uniform(0, 20))
     same = unrestricted_posterior(statistic, prior=stats.lognorm(0.5), n_prior=Uniform(0, 20))
-    assert found.mean("rate") == pytest.approx(same.mean("rate"), rel=1e-9)
+    assert posterior.mean("rate") == pytest.approx(same.mean("rate"), rel=1e-9)
 
 
 PRIORS: list[tuple[str, Any]] = [
@@ -139,12 +139,12 @@ By exact enumeration 50 uniform ranks are as uneven with chance 1.7e-7, 100 with
 
 def rank_p_values(generative_model: GenerativeModel, simulations: int) -> list[float]:
     """Chances of histograms as uneven, by the chi square of 10 bins."""
-    found = []
+    p_values = []
     for ranks in simulate(generative_model, simulations, np.random.default_rng()).clipped:
         counts = np.reshape(ranks.counts, (10, -1)).sum(axis=1)
         chi_square = float(np.sum((counts - simulations / 10) ** 2) / (simulations / 10))
-        found.append(float(stats.chi2(9).sf(chi_square)))
-    return found
+        p_values.append(float(stats.chi2(9).sf(chi_square)))
+    return p_values
 
 
 @pytest.mark.slow
@@ -208,6 +208,6 @@ def test_planning_takes_any_prior() -> None:
     ],
 )
 def test_numbers_too_large_for_float64_are_refused(text: str) -> None:
-    with pytest.raises(PriorError, match="too large") as found:
+    with pytest.raises(PriorError, match="too large") as refusal:
         parse_mixture(text)
-    assert len(str(found.value)) <= 500
+    assert len(str(refusal.value)) <= 500

@@ -18,7 +18,7 @@ from suffice.pipeline.math.distributions.dirichlet import Beta, Dirichlet
 from suffice.pipeline.math.distributions.gamma import Gamma, InverseGamma
 from suffice.pipeline.math.distributions.normal import Normal
 from suffice.pipeline.math.distributions.normal_inverse_gamma import NormalInverseGamma
-from suffice.pipeline.math.engines.combined import mixture_distribution
+from suffice.pipeline.math.engines.posterior_mixture import mixture_distribution
 from suffice.pipeline.math.priors.by_name import parse_prior
 from suffice.pipeline.math.priors.mixtures import (
     Mixture,
@@ -60,12 +60,16 @@ def log_evidence(statistic: NoisyStatistic, prior: Prior, n_prior: NPrior) -> np
         log_prior_n = n_prior.log_prob(np.array([float(n)]))[0]
         if isinstance(prior, Gamma):
             x = np.arange(4000.0) if n else np.zeros(1)
-            own = nbinom.logpmf(x, prior.concentration, prior.rate / (prior.rate + n)) if n else np.zeros(1)
+            log_weights = (
+                nbinom.logpmf(x, prior.concentration, prior.rate / (prior.rate + n)) if n else np.zeros(1)
+            )
             noise = np.abs(y[0] - x) + np.abs(y[1] - (6 * n - x))
         elif isinstance(prior, Beta):
             x = np.arange(n + 1.0)
             a1, a0 = prior.concentration1, prior.concentration0
-            own = -betaln(x + 1, n - x + 1) - np.log(n + 1) + betaln(a1 + x, a0 + n - x) - betaln(a1, a0)
+            log_weights = (
+                -betaln(x + 1, n - x + 1) - np.log(n + 1) + betaln(a1 + x, a0 + n - x) - betaln(a1, a0)
+            )
             noise = np.abs(y[-1] - x) + (np.abs(y[0] - (n - x)) if len(y) == 2 else 0.0)
         else:
             assert isinstance(prior, Dirichlet)
@@ -73,10 +77,14 @@ def log_evidence(statistic: NoisyStatistic, prior: Prior, n_prior: NPrior) -> np
             first, second = (grid.ravel() for grid in np.meshgrid(np.arange(n + 1.0), np.arange(n + 1.0)))
             inside = first + second <= n
             counts = np.stack([first, second, n - first - second], axis=1)[inside]
-            own = gammaln(n + 1) - gammaln(counts + 1).sum(axis=1) + gammaln(alpha.sum())
-            own = own - gammaln(alpha.sum() + n) + (gammaln(alpha + counts) - gammaln(alpha)).sum(axis=1)
+            log_weights = gammaln(n + 1) - gammaln(counts + 1).sum(axis=1) + gammaln(alpha.sum())
+            log_weights = (
+                log_weights
+                - gammaln(alpha.sum() + n)
+                + (gammaln(alpha + counts) - gammaln(alpha)).sum(axis=1)
+            )
             noise = np.abs(y - counts).sum(axis=1)
-        terms.append(log_prior_n + own - noise / b)
+        terms.append(log_prior_n + log_weights - noise / b)
     return np.asarray(np.logaddexp.reduce(np.concatenate(terms)))
 
 
@@ -107,7 +115,9 @@ def test_components_are_weighed_by_their_evidence(
     means = [part.mean(name)[0] for part in parts]
     mean = share * means[0] + (1 - share) * means[1]
     assert mixed.mean(name)[0] == pytest.approx(mean, rel=1e-6)
-    squares = [part.sd(name)[0] ** 2 + (own - mean) ** 2 for part, own in zip(parts, means, strict=True)]
+    squares = [
+        part.sd(name)[0] ** 2 + (of_part - mean) ** 2 for part, of_part in zip(parts, means, strict=True)
+    ]
     assert mixed.sd(name)[0] ** 2 == pytest.approx(share * squares[0] + (1 - share) * squares[1], rel=1e-6)
     # Means of 20,000 draws are normal: six standard errors are a false alarm of 2e-9, 15 times.
     draws = mixed.sample(20_000, np.random.default_rng())[name][:, 0]
@@ -132,13 +142,13 @@ def test_equal_components_change_nothing() -> None:
         ("bernoulli", [[7, 3]], "Beta(1, 2)"),
     ):
         statistic = released(family, rows)
-        one = unrestricted_posterior(statistic, prior=prior, clipping="ignored")
+        single = unrestricted_posterior(statistic, prior=prior, clipping="ignored")
         two = unrestricted_posterior(
             statistic, prior=f"Mixture(0.2, {prior}, 0.8, {prior})", clipping="ignored"
         )
-        (name,) = one.parameters
-        assert two.mean(name) == pytest.approx(one.mean(name))
-        assert two.sd(name) == pytest.approx(one.sd(name))
+        (name,) = single.parameters
+        assert two.mean(name) == pytest.approx(single.mean(name))
+        assert two.sd(name) == pytest.approx(single.sd(name))
         assert two.credible_interval(name).shape == (1, 2)
 
 
@@ -289,10 +299,10 @@ def test_a_scale_mixture_has_the_numbers_that_it_documents() -> None:
     assert prior.weights == pytest.approx(expected, rel=1e-12)
     for component, variance in zip(prior.components, variances, strict=True):
         assert isinstance(component, NormalInverseGamma)
-        own = component.distribution()
-        assert own.mean("variance")[0] == pytest.approx(100 * variance, rel=1e-12)
-        assert own.mean("mean")[0] == 4.0
-        assert own.sd("mean")[0] == pytest.approx(20.0, rel=1e-12)
+        of_component = component.distribution()
+        assert of_component.mean("variance")[0] == pytest.approx(100 * variance, rel=1e-12)
+        assert of_component.mean("mean")[0] == 4.0
+        assert of_component.sd("mean")[0] == pytest.approx(20.0, rel=1e-12)
 
 
 @pytest.mark.parametrize("bounds", [(-6, 14), (0.1, 0.30000000000000004), (-1e-30, 1e-20)])
@@ -337,13 +347,14 @@ def test_a_weight_is_a_number_above_0(weight: Any) -> None:
 
 def test_weights_count_by_their_ratios_alone() -> None:
     cell = released("bernoulli", [[30, 22]])
-    one, other = (
+    first, second = (
         unrestricted_posterior(cell, prior=Mixture(*weights)).mean("probability")
         for weights in ((0.3, Beta(1, 9), 0.7, Beta(9, 1)), (3e5, Beta(1, 9), 7e5, Beta(9, 1)))
     )
-    assert one == pytest.approx(other, rel=1e-12)
+    assert first == pytest.approx(second, rel=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("prior", [SpreadGamma(100), SpreadInverseGamma(50)])
 def test_one_grid_for_all_scales_gives_what_their_mixture_gives(prior: SpreadScale) -> None:
     is_rate = isinstance(prior, SpreadGamma)

@@ -84,6 +84,7 @@ def test_means_within_a_factor_are_those_of_a_linear_programme(seed: int, factor
     assert within_factor(cell, factor).mean == pytest.approx(extreme(cell.parameter, cell, factor), rel=1e-8)
 
 
+@pytest.mark.slow
 @given(st.integers(0, 10**6), st.floats(0.01, 0.9), st.floats(1.0, 20.0), st.floats(0.0, 3.0))
 @settings(max_examples=60, deadline=None)
 def test_no_prior_of_a_neighbourhood_lies_outside(

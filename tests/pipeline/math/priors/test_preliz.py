@@ -49,11 +49,11 @@ CASES: list[tuple[str, StandIn, Any]] = [
     ("name", "prior", "same"), CASES, ids=lambda value: value if isinstance(value, str) else ""
 )
 def test_they_are_what_they_are_called(name: str, prior: StandIn, same: Any) -> None:
-    found, expected = posterior_of(prior), posterior_of(same)
-    assert abs(found.mean()[0] - expected.mean()[0]) < 1e-5 * expected.sd()[0]
-    assert found.sd() == pytest.approx(expected.sd(), rel=1e-5)
-    assert str(found.prior).startswith("preliz.StandIn(")
-    assert name != "HalfNormal" or "sigma=2" in str(found.prior)
+    posterior, expected = posterior_of(prior), posterior_of(same)
+    assert abs(posterior.mean()[0] - expected.mean()[0]) < 1e-5 * expected.sd()[0]
+    assert posterior.sd() == pytest.approx(expected.sd(), rel=1e-5)
+    assert str(posterior.prior).startswith("preliz.StandIn(")
+    assert name != "HalfNormal" or "sigma=2" in str(posterior.prior)
 
 
 def test_one_without_its_numbers_is_refused() -> None:
@@ -64,6 +64,6 @@ def test_one_without_its_numbers_is_refused() -> None:
 
 def test_preliz_itself() -> None:
     preliz = pytest.importorskip("preliz", exc_type=ImportError)
-    found, expected = posterior_of(preliz.HalfNormal(2)), posterior_of("HalfNormal(2)")
-    assert found.mean() == pytest.approx(expected.mean(), rel=1e-7)
-    assert str(found.prior) == "preliz.HalfNormal(sigma=2) on 0..inf"
+    posterior, expected = posterior_of(preliz.HalfNormal(2)), posterior_of("HalfNormal(2)")
+    assert posterior.mean() == pytest.approx(expected.mean(), rel=1e-7)
+    assert str(posterior.prior) == "preliz.HalfNormal(sigma=2) on 0..inf"

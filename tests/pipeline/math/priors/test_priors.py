@@ -216,9 +216,9 @@ def one_parameter(tmp_path_factory: pytest.TempPathFactory) -> Release:
     plan = make_plan(statistics={name: {"family": name, **rest} for name, (_, rest) in ONE_PARAMETER.items()})
     values = {}
     for statistic in plan.statistics:
-        one = statistic.partition_total or 1
+        unit = statistic.partition_total or 1
         values[statistic.name] = np.array(
-            [[450 * one, 50 * one], [3 * one, 2 * one], [-2 * one, one]], object
+            [[450 * unit, 50 * unit], [3 * unit, 2 * unit], [-2 * unit, unit]], object
         )
     return open_release(str(publish(tmp_path_factory.mktemp("store"), plan, values)))
 

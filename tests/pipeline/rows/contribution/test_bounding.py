@@ -44,9 +44,9 @@ def kept_by_definition(records: np.ndarray[Any, Any], unit: ColumnUnit, key: tup
     """Take of each cell, the third word, the first by rank, and of these the first over all cells."""
     ranked: dict[Row, list[tuple[int, Row]]] = defaultdict(list)
     for row, copies in as_counter(records).items():
-        own = plain_siphash(key, np.array(row, np.uint64).tobytes(), 8)
+        digest = plain_siphash(key, np.array(row, np.uint64).tobytes(), 8)
         for copy in range(copies):
-            rank = plain_siphash(key, own + copy.to_bytes(8, "little"), 8)
+            rank = plain_siphash(key, digest + copy.to_bytes(8, "little"), 8)
             ranked[row[:2]].append((int.from_bytes(rank, "little"), row))
     kept: Counter[Row] = Counter()
     for rows in ranked.values():

@@ -165,8 +165,8 @@ def test_no_unit_moves_sums_further_than_declared(name: str, place: str) -> None
     moved = []
     for size in range(1, 5):
         for rows in itertools.combinations_with_replacement(RECORDS, size):
-            found = unit_sums(spec, [*others, *((*row, 2) for row in rows)])[key]
-            moved.append(int(abs(found - rest).sum()))
+            with_unit = unit_sums(spec, [*others, *((*row, 2) for row in rows)])[key]
+            moved.append(int(abs(with_unit - rest).sum()))
             if all(row[2] != 1.0 for row in rows):
                 assert moved[-1] == 0
     assert max(moved) <= int(plan.l1_sensitivity)

@@ -94,10 +94,10 @@ def test_sums_are_those_of_specs_of_their_own(
     def sums(spec: Spec) -> dict[str, Any]:
         return to_python(exact_sums(chunk_job(spec), splits_of(spec, 3000), cluster).open_totals())
 
-    found = sums(together(directory, **others))
+    computed = sums(together(directory, **others))
     for name in ENTRIES:
         expected = sums(alone(directory, name, **others))[name]
-        assert found[name].tolist() == expected.tolist()
+        assert computed[name].tolist() == expected.tolist()
         assert expected.any() or where is not None
 
 
@@ -169,8 +169,8 @@ def test_no_neighbour_moves_a_statistic_further_than_declared(
     moved: dict[str, list[Any]] = {name: [] for name in spec.statistics}
     for number, keys in enumerate(units):
         value = (True, 1.0, "p") if number % 2 else (None, -1.0, "q")
-        found = components(tmp_path, spec, [*others, *((*value, g, h, 2) for g, h in keys)])
-        for name, of in found.items():
+        with_unit = components(tmp_path, spec, [*others, *((*value, g, h, 2) for g, h in keys)])
+        for name, of in with_unit.items():
             moved[name].append((of - rest[name]).ravel())
     for statistic in plan.statistics:
         if statistic.design is Design.MINIMAL:
@@ -186,12 +186,12 @@ def test_no_neighbour_moves_a_statistic_further_than_declared(
 def test_rows_in_no_cell_of_a_statistic_take_no_place_from_those_that_are(tmp_path: Path) -> None:
     """A unit keeps `max_rows` of the rows in a statistic's own cells, whatever else it has."""
     rows: list[Row] = [(True, 1.0, "p", "b", "1", 5)] * 2 + [(True, 1.0, "p", "z", None, 5)] * 30
-    found = components(tmp_path, small_spec(tmp_path, "add_or_remove_one", by_customer(2)), rows)
-    assert found["taken"].sum() == 2
-    assert found["stated"].any()
+    counted = components(tmp_path, small_spec(tmp_path, "add_or_remove_one", by_customer(2)), rows)
+    assert counted["taken"].sum() == 2
+    assert counted["stated"].any()
     per_row = compile_plan(small_spec(tmp_path, "add_or_remove_one", "row")).statistics[1].partition_total
-    assert found["stated"].sum() == 2 * (per_row or 0)
-    assert found["total"].sum() == 2
+    assert counted["stated"].sum() == 2 * (per_row or 0)
+    assert counted["total"].sum() == 2
 
 
 # The plan

@@ -91,12 +91,12 @@ def test_every_customer_keeps_as_many_rows_as_it_may(threads: Cluster, nulls: st
 
 @retail
 def test_rows_without_a_customer_follow_the_policy(threads: Cluster) -> None:
-    dropping, own = (totals(sales(RETAIL, nulls=nulls), threads) for nulls in ("drop", "own_unit"))
+    dropping, separate = (totals(sales(RETAIL, nulls=nulls), threads) for nulls in ("drop", "own_unit"))
     table = pq.read_table(RETAIL, columns=["CustomerID", "Country"])
     without = table.filter(pc.is_null(table["CustomerID"]))
     expected = [pc.sum(pc.equal(without["Country"], country)).as_py() for country in COUNTRIES]
     assert sum(expected) > 130_000
-    assert (own["country"] - dropping["country"]).sum(axis=1).tolist() == expected
+    assert (separate["country"] - dropping["country"]).sum(axis=1).tolist() == expected
 
 
 @retail
@@ -139,7 +139,7 @@ def test_a_crash_is_the_unit_of_its_persons(tmp_path: Path, threads: Cluster) ->
     largest = persons.field("values")[int(held.argmax())].as_py()
     assert held.max() > 50
     most = 3
-    found = {}
+    by_unit = {}
     for name, rows in (("all", table), ("rest", table.filter(pc.not_equal(crash, largest)))):
         directory = tmp_path / name
         directory.mkdir()
@@ -152,8 +152,8 @@ def test_a_crash_is_the_unit_of_its_persons(tmp_path: Path, threads: Cluster) ->
             groups={"YEAR": {"range": ["2008", "2010"]}, "A_PTYPE": {"range": ["1", "9"]}},
             privacy=by("crash", most),
         )
-        found[name] = totals(spec, threads)["injury"]
-    assert found["all"].sum() == np.minimum(held, most).sum()
-    moved = found["all"] - found["rest"]
+        by_unit[name] = totals(spec, threads)["injury"]
+    assert by_unit["all"].sum() == np.minimum(held, most).sum()
+    moved = by_unit["all"] - by_unit["rest"]
     assert moved.min() >= 0
     assert moved.sum() == most == compile_plan(spec).statistics[0].l1_sensitivity

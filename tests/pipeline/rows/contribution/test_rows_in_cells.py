@@ -160,11 +160,11 @@ KEYS = [UnitKey.of(bytes((number * 7 + position) % 256 for position in range(48)
 
 def kept_of_two(engine: UnitEngine) -> set[tuple[int, ...]]:
     """Return what a unit with one 0 and one 1 in a cell adds there, over runs' keys."""
-    found = set()
+    kept = set()
     for key in KEYS:
         engine.key = key
-        found.add(tuple(map(int, engine.totals([("B", (value, "a", DAY)) for value in (0, 1)])[:2])))
-    return found
+        kept.add(tuple(map(int, engine.totals([("B", (value, "a", DAY)) for value in (0, 1)])[:2])))
+    return kept
 
 
 def test_neither_value_is_preferred_in_a_cell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -226,10 +226,10 @@ def test_cells_are_cut_first_so_that_others_lose_nothing(tmp_path: Path) -> None
     spec = small_spec(tmp_path, 3, 2, {"s": FLAG, "all": {**FLAG, "groups": {}}})
     for rest in ([("B", 1, "b")] * 1, [("B", 1, "b")] * 2):
         write(tmp_path, [("B", 0, "a")] * 50 + rest)
-        found = to_python(sum_tasks(chunk_job(spec), partitions_of(spec)))
-        assert found["s"].sum() == 3
-        assert found["s"].sum(axis=1).max() == 2
-        assert found["all"].sum() == 2
+        cells = to_python(sum_tasks(chunk_job(spec), partitions_of(spec)))
+        assert cells["s"].sum() == 3
+        assert cells["s"].sum(axis=1).max() == 2
+        assert cells["all"].sum() == 2
 
 
 def test_conditions_and_nulls_act_on_what_is_kept(tmp_path: Path) -> None:
@@ -237,9 +237,9 @@ def test_conditions_and_nulls_act_on_what_is_kept(tmp_path: Path) -> None:
     entry = {**FLAG, "where": {"column": "flag", "equals": "1"}}
     spec = small_spec(tmp_path, 4, 1, {"s": entry, "n": FLAG})
     write(tmp_path, [("B", 0, "a")] * 40 + [("B", 1, "a"), ("B", None, "b")])
-    found = to_python(sum_tasks(chunk_job(spec), partitions_of(spec)))
-    assert found["n"].tolist() in ([[1, 0], [0, 0]], [[0, 1], [0, 0]])
-    assert found["s"].tolist() == [[0, found["n"][0][1]], [0, 0]]
+    cells = to_python(sum_tasks(chunk_job(spec), partitions_of(spec)))
+    assert cells["n"].tolist() in ([[1, 0], [0, 0]], [[0, 1], [0, 0]])
+    assert cells["s"].tolist() == [[0, cells["n"][0][1]], [0, 0]]
 
 
 @pytest.mark.parametrize("nulls", ["drop", "own_unit"])
@@ -272,15 +272,15 @@ def test_random_neighbours_by_any_partitions(
     statistics = {"s": FLAG, "w": {**FLAG, "rows_of": "units"}, "all": {**FLAG, "groups": {}}}
     spec = small_spec(tmp_path, *bounds, statistics)
     job, plans = chunk_job(spec), {plan.name: plan for plan in compile_plan(spec).statistics}
-    found = []
+    differences = []
     for data in (rows, [*rows, *unit], [*rows, *unit]):
         shuffled = random.sample(data, len(data))
         sizes = [1 + random.randrange(4) for _ in shuffled]
         write(tmp_path, shuffled, sizes)
         parts = partitions_of(spec)
-        found.append(to_python(sum_tasks(job, parts, OTHER_KEY, n_buckets=2, n_rounds=n_rounds)))
+        differences.append(to_python(sum_tasks(job, parts, OTHER_KEY, n_buckets=2, n_rounds=n_rounds)))
     for name, plan in plans.items():
-        without, beside, again = (of[name] for of in found)
+        without, beside, again = (of[name] for of in differences)
         assert beside.tolist() == again.tolist()
         assert abs(beside - without).sum() <= plan.l1_sensitivity
     max_rows, in_cell = bounds
@@ -289,7 +289,7 @@ def test_random_neighbours_by_any_partitions(
             [min(in_cell, sum(row[0] == who and cell in (None, row[2]) for row in rows)) for cell in cells]
             for who in "pqr"
         ]
-        assert found[0][name].sum() == sum(min(max_rows, sum(of)) for of in counts)
+        assert differences[0][name].sum() == sum(min(max_rows, sum(of)) for of in counts)
 
 
 @pytest.fixture(scope="module", params=["threads", "local"])
@@ -328,7 +328,7 @@ def test_every_path_has_the_same_bits(
         "unit": by_customer(9, max_rows_per_cell="2"),
     }
     spec = make_spec(tmp_path, statistics, groups={"g": ["a", "b"]}, privacy=privacy, derived=derived)
-    found = []
+    outcomes = []
     for order, sizes, clustered, budget in (
         (np.arange(n), [n], False, 10**9),
         (rng.permutation(n), [100] * 30, False, 10**9),
@@ -339,10 +339,10 @@ def test_every_path_has_the_same_bits(
         monkeypatch.setattr(shuffle, "RECORD_BYTES_PER_THREAD", budget)
         job = dataclasses.replace(chunk_job(spec), is_clustered=clustered)
         sums = to_python(bounded_sums(job, partitions_of(spec), cluster, KEY).open_totals())
-        found.append({name: of.tolist() for name, of in sums.items()})
-    assert all(of == found[0] for of in found)
+        outcomes.append({name: of.tolist() for name, of in sums.items()})
+    assert all(of == outcomes[0] for of in outcomes)
     alone = to_python(sum_tasks(chunk_job(spec), partitions_of(spec)))
-    assert {name: of.tolist() for name, of in alone.items()} == found[0]
+    assert {name: of.tolist() for name, of in alone.items()} == outcomes[0]
     in_cells = np.zeros((150, 9), int)
     np.add.at(in_cells, (who, table["k"].to_numpy()), 1)
     assert alone["kind"].sum() == np.minimum(9, np.minimum(2, in_cells).sum(axis=1)).sum()

@@ -84,11 +84,11 @@ def test_each_unit_is_in_one_part_and_parts_are_of_like_size() -> None:
         out = np.zeros(len(units), np.int32)
         siphash.assign_parts(units, *KEY, 0, 8, 8, finely, out)
         parts[finely] = out.copy()
-        some = np.zeros(len(units), np.int32)
-        some[::2] = -1
-        siphash.assign_parts(units, *KEY, 3, 2, 8, finely, some)
+        numbers = np.zeros(len(units), np.int32)
+        numbers[::2] = -1
+        siphash.assign_parts(units, *KEY, 3, 2, 8, finely, numbers)
         inside = (out >= 3) & (out < 5) & (np.arange(len(units)) % 2 == 1)
-        assert (some == np.where(inside, out - 3, -1)).all()
+        assert (numbers == np.where(inside, out - 3, -1)).all()
     together = np.bincount(parts[False] * 8 + parts[True], minlength=64)
     assert together.min() > 1200, "64 pairs of parts with 1562.5 units each on average"
     assert together.max() < 1900

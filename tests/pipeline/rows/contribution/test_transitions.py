@@ -304,7 +304,7 @@ def test_integers_here_and_doubles_there_have_one_order(tmp_path: Path) -> None:
             "when": pa.array(when, pa.int64()),
         }
     )
-    found = []
+    counted = []
     for layout in ("whole", "mixed"):
         directory = tmp_path / layout
         directory.mkdir()
@@ -316,9 +316,9 @@ def test_integers_here_and_doubles_there_have_one_order(tmp_path: Path) -> None:
             pq.write_table(part, directory / f"{number}.parquet")
         spec = make_spec(directory, statistics={"s": {**ENTRY, "transitions": "30"}})
         check_schema(spec, sources.schema(sources.pin(spec)))
-        found.append(to_python(sum_tasks(chunk_job(spec), partitions_of(spec), KEY))["s"].tolist())
-    assert found[0] == found[1]
-    assert sum(found[0][0]) > 100
+        counted.append(to_python(sum_tasks(chunk_job(spec), partitions_of(spec), KEY))["s"].tolist())
+    assert counted[0] == counted[1]
+    assert sum(counted[0][0]) > 100
 
 
 def test_places_beyond_what_doubles_hold_are_kept_apart(tmp_path: Path) -> None:

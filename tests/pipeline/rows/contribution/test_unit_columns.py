@@ -52,11 +52,11 @@ def test_a_unit_costs_what_a_record_costs(tmp_path: Path, name: str, neighboring
     (plan,) = engine.plan.statistics
     assert plan.partition_total is not None
     assert engine.declared == plan.partition_total * (1 if neighboring == "add_or_remove_one" else 2)
-    found = farthest(engine.of_every_unit(), neighboring)
+    distance = farthest(engine.of_every_unit(), neighboring)
     if name == "visits" and neighboring == "replace_one":  # a unit has a row at least: no two are opposite
-        assert found == 2 * (UPPER - 1)
+        assert distance == 2 * (UPPER - 1)
     else:
-        assert found == engine.declared, "claimed tight"
+        assert distance == engine.declared, "claimed tight"
 
 
 @pytest.mark.parametrize("neighboring", RELATIONS)
@@ -65,10 +65,10 @@ def test_a_unit_costs_what_a_record_costs(tmp_path: Path, name: str, neighboring
 def test_a_unit_is_in_one_cell(tmp_path: Path, name: str, shape: str, neighboring: str, key: UnitKey) -> None:
     engine = UnitEngine(tmp_path, name, neighboring, shape, key)
     vectors = engine.of_every_unit(most=2)
-    found = farthest(vectors, neighboring)
-    assert found <= engine.declared
+    distance = farthest(vectors, neighboring)
+    assert distance <= engine.declared
     if shape == "groups":
-        assert found == engine.declared, "a unit that moves to another cell"
+        assert distance == engine.declared, "a unit that moves to another cell"
     by_cell = (vectors - vectors[0]).reshape(len(vectors), engine.plan.n_cells, -1).sum(axis=2)
     assert (np.count_nonzero(by_cell, axis=1) <= 1).all()
 
@@ -302,8 +302,8 @@ def test_mutants_are_caught(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mut
         sums = [to_python(_written(tmp_path, spec, order))["visits"].tolist() for order in (MANY, MANY[::-1])]
         assert sums[0] != sums[1], "the order of rows would matter"
         return
-    found = {name: of.tolist() for name, of in to_python(_sums(spec)).items()}
-    assert {name for name in right if found[name] != right[name]} >= changed
+    totals = {name: of.tolist() for name, of in to_python(_sums(spec)).items()}
+    assert {name for name in right if totals[name] != right[name]} >= changed
 
 
 def _written(directory: Path, spec: Spec, rows: Sequence[Row]) -> Any:
@@ -338,10 +338,10 @@ def test_ends_are_those_of_python(kind: str, stored: pa.DataType, values: Any, e
         numbers = [0, 1, 2, *(unit for unit, _ in rows)]
         column = pa.array([None] * 3 + [value for _, value in rows], stored)
         places = OrderReader("x").read(pa.RecordBatch.from_arrays([column], ["x"]))
-        found = unit_columns._ends(of, places, np.array(numbers, np.int32), 3).to_pylist()
+        ends = unit_columns._ends(of, places, np.array(numbers, np.int32), 3).to_pylist()
         for unit in range(3):
-            own = [value for number, value in rows if number == unit and not is_null(value)]
-            wanted: Any = (min if end == "min" else max)(own, default=None)
-            assert found[unit] == (float(wanted) if kind == "number" and own else wanted)
+            of_unit = [value for number, value in rows if number == unit and not is_null(value)]
+            wanted: Any = (min if end == "min" else max)(of_unit, default=None)
+            assert ends[unit] == (float(wanted) if kind == "number" and of_unit else wanted)
 
     check()

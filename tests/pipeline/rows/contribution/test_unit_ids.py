@@ -94,9 +94,9 @@ EQUAL: list[list[tuple[Any, pa.DataType]]] = [
 
 
 def test_units_are_equal_exactly_where_values_are() -> None:
-    found = [{unit(value, kind) for value, kind in values} for values in EQUAL]
-    assert all(len(words) == 1 for words in found)
-    assert len(set.union(*found)) == len(EQUAL)
+    ids = [{unit(value, kind) for value, kind in values} for values in EQUAL]
+    assert all(len(words) == 1 for words in ids)
+    assert len(set.union(*ids)) == len(EQUAL)
 
 
 NO_UNITS: list[tuple[pa.DataType, list[float]]] = [

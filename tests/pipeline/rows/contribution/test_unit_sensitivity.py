@@ -114,12 +114,14 @@ def test_rows_without_a_unit(tmp_path: Path, neighboring: str) -> None:
     dropping = UnitEngine(tmp_path, "normal", neighboring)
     vectors = dropping.of_every_unit(unit=None)
     assert (vectors == vectors[0]).all(), "nothing of them enters"
-    own = UnitEngine(tmp_path, "normal", neighboring, "own units")
-    one = own.of_every_unit(unit=None, most=1)
-    assert farthest(one, neighboring) * MAX_ROWS == own.declared, "each is a unit with one row"
-    record = (None, own.universe[0])
-    five = own.totals([record] * 5 + own.many()) - own.totals(own.many())
-    assert (five == 5 * (own.totals([record, *own.many()]) - own.totals(own.many()))).all()
+    separate = UnitEngine(tmp_path, "normal", neighboring, "own units")
+    nearest = separate.of_every_unit(unit=None, most=1)
+    assert farthest(nearest, neighboring) * MAX_ROWS == separate.declared, "each is a unit with one row"
+    record = (None, separate.universe[0])
+    five = separate.totals([record] * 5 + separate.many()) - separate.totals(separate.many())
+    assert (
+        five == 5 * (separate.totals([record, *separate.many()]) - separate.totals(separate.many()))
+    ).all()
 
 
 def test_the_totals_are_sums_over_units(tmp_path: Path) -> None:

@@ -85,12 +85,12 @@ def test_rows_of_a_rounded_id_are_no_units_of_their_own(
     assert declared == MAX_ROWS
     assert with_one.sum() == without.sum() == 3, "rows without an id are units of their own, and nothing else"
 
-    def own(values: NDArray[np.floating]) -> tuple[Any, Any]:
+    def with_separate_units(values: NDArray[np.floating]) -> tuple[Any, Any]:
         words, kinds = of_floats(values)
         return words, np.where(kinds == unit_ids.IS_ROUNDED, unit_ids.IS_NULL, kinds)
 
     of_floats = unit_ids._of_floats
-    monkeypatch.setattr(unit_ids, "_of_floats", own)  # a mutant: what was rounded is a null
+    monkeypatch.setattr(unit_ids, "_of_floats", with_separate_units)  # a mutant: what was rounded is a null
     moved = totals(tmp_path, files, "own_unit")[0].sum() - without.sum()
     assert moved == 100
 

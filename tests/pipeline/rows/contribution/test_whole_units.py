@@ -102,17 +102,17 @@ def test_any_units_are_summed_as_plain_python_sums_them(tmp_path: Path) -> None:
         steps = {-1.0: -4, -0.25: -1, 9.0: 4}
         vectors = []
         for unit in sorted({unit for unit, _ in rows}):
-            own = [(record[1], steps[record[0]]) for name, record in rows if name == unit]
+            records = [(record[1], steps[record[0]]) for name, record in rows if name == unit]
             possible = set()
-            for cell in {cell for cell, _ in own}:
-                values = [value for where, value in own if where == cell]
+            for cell in {cell for cell, _ in records}:
+                values = [value for where, value in records if where == cell]
                 mean = round(Fraction(sum(values), len(values)))
                 basis = [(4 - mean) ** 2, 2 * (16 - mean**2), (4 + mean) ** 2]
                 possible.add(tuple(basis + [0] * 3 if cell == "a" else [0] * 3 + basis))
             vectors.append(possible)
-        found = normal.totals(rows).tolist()
+        totals = normal.totals(rows).tolist()
         sums = {tuple(map(sum, zip(*choice, strict=True))) for choice in itertools.product(*vectors)}
-        assert tuple(found) in sums
+        assert tuple(totals) in sums
 
 
 KEYS = 200
@@ -169,9 +169,9 @@ OF_UNITS_ENTRY = {**BERNOULLI, "rows_of": "units"}
     ],
 )
 def test_what_units_cannot_do_is_refused(entry: dict[str, Any], unit: Any, rule: str) -> None:
-    with pytest.raises(SpecError, match=rule) as found:
+    with pytest.raises(SpecError, match=rule) as refusal:
         make_spec(entry, unit)
-    assert len(str(found.value)) <= 500
+    assert len(str(refusal.value)) <= 500
 
 
 SENTENCES = [
@@ -222,18 +222,18 @@ def test_plan_manifest_and_posterior_say_what_parameters_are_of(
 
 
 def test_rows_cost_as_many_as_a_unit_keeps() -> None:
-    found = [compile_plan(make_spec(entry)).statistics[0] for entry in (BERNOULLI, OF_UNITS_ENTRY)]
-    assert [statistic.l1_sensitivity for statistic in found] == [MAX_ROWS, 1]
+    statistics = [compile_plan(make_spec(entry)).statistics[0] for entry in (BERNOULLI, OF_UNITS_ENTRY)]
+    assert [statistic.l1_sensitivity for statistic in statistics] == [MAX_ROWS, 1]
 
 
 def test_with_groups_parameters_are_of_a_cell() -> None:
     normal = {"family": "normal", "column": "x", "lower": "0", "upper": "1", "rows_of": "units"}
-    found = []
+    plans = []
     for entry in (OF_UNITS_ENTRY, normal):
         for keys in ({}, {"groups": {"g": ["a", "b"]}}):
             (statistic,) = compile_plan(make_spec(entry, **keys)).statistics
-            found.append(statistic.rows_of)
-    assert [" cell" in str(said) for said in found] == [False, True, False, True]
+            plans.append(statistic.rows_of)
+    assert [" cell" in str(said) for said in plans] == [False, True, False, True]
 
 
 def test_ratios_are_rounded_to_the_even_integer() -> None:

@@ -78,7 +78,7 @@ def naive(rows: list[dict[str, Any]], *, own_units: bool) -> dict[str, list[list
         if row["value"] is not None:
             step = round(max(-1.0, min(1.0, row["value"])) * largest)
             parts["value"][where].append((largest - step, largest + step))
-    found = {}
+    by_unit = {}
     for name, units in parts.items():
         cells = [[0] * (5 if name == "flag" else 6) for _ in GROUPS]
         for (_, cell), of_rows in units.items():
@@ -88,8 +88,8 @@ def naive(rows: list[dict[str, Any]], *, own_units: bool) -> dict[str, list[list
             added = [sum(column) for column in zip(*by_row, strict=True)]
             for position, value in enumerate([*added, first * first, 2 * first * last, last * last]):
                 cells[cell][position] += value
-        found[name] = cells
-    return found
+        by_unit[name] = cells
+    return by_unit
 
 
 ROWS = st.lists(
@@ -120,7 +120,7 @@ def test_sums_are_those_of_plain_python(
     """With nothing cut they are its very numbers; with a cut they do not depend on the layout."""
     spec = make_spec(tmp_path, max_rows, nulls=nulls)
     plan, job = compile_plan(spec), chunk_job(spec)
-    found = []
+    totals = []
     for _ in range(2):
         table = pa.Table.from_pylist(
             rows,
@@ -134,7 +134,7 @@ def test_sums_are_those_of_plain_python(
             left -= sizes[-1]
         write_row_groups(tmp_path, table, sizes)
         exact = to_python(sum_tasks(job, partitions_of(spec), KEY, n_buckets=n_buckets))
-        found.append(
+        totals.append(
             {
                 statistic.name: totals_of(
                     FAMILIES[statistic.family],
@@ -146,7 +146,7 @@ def test_sums_are_those_of_plain_python(
             }
         )
         random.shuffle(rows)
-    assert found[0] == found[1]
+    assert totals[0] == totals[1]
     if max_rows == 40:
         expected = naive(rows, own_units=nulls == "own_unit")
         for statistic in plan.statistics:
@@ -157,7 +157,7 @@ def test_sums_are_those_of_plain_python(
                 [weight * value for weight, value in zip(weights, cell, strict=False)]
                 for cell in expected[statistic.name]
             ]
-            assert found[0][statistic.name] == weighted
+            assert totals[0][statistic.name] == weighted
 
 
 def test_products_are_exact_at_their_largest(tmp_path: Path) -> None:

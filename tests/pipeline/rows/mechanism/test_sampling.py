@@ -120,9 +120,9 @@ def test_of_two_candidates_one_scale_apart_the_better_wins_as_the_exponential_me
     assert abs(share_of_the_better(made.measurement, size) - exponential) <= spread
     space = dp.vector_domain(dp.atom_domain(T="i64")), dp.linf_distance(T="i64")
     pure = dp.m.make_noisy_max(*space, dp.max_divergence(), scale=1000.0)
-    found = share_of_the_better(pure, size)
-    assert abs(found - flipped) <= 5 * math.sqrt(flipped * (1 - flipped) / size)
-    assert abs(found - exponential) > spread, "permute-and-flip must be seen"
+    share = share_of_the_better(pure, size)
+    assert abs(share - flipped) <= 5 * math.sqrt(flipped * (1 - flipped) / size)
+    assert abs(share - exponential) > spread, "permute-and-flip must be seen"
 
 
 def test_scores_and_prior_at_their_ends_fit_in_64_bits() -> None:
@@ -182,7 +182,7 @@ def test_with_very_many_rows_every_draw_is_where_the_likelihood_is_highest(name:
     sample = sample_of(plan)
     n_rows, parameters = 10**9, plan.statistics[0].parameters
     sums, shares = filled(spec, n_rows, 0.31)
-    found = collected(privatize(ExactTotals(sums), spec, plan))["x"]
+    collected_x = collected(privatize(ExactTotals(sums), spec, plan))["x"]
     lower, upper = float(parameters.lower or 0), float(1 if parameters.upper is None else parameters.upper)
     mean = lower + (upper - lower) * shares["x"]
     family = FAMILIES[name]
@@ -195,9 +195,9 @@ def test_with_very_many_rows_every_draw_is_where_the_likelihood_is_highest(name:
         likelihood = family.log_likelihood(points, sums_of_t, parameters)
     best, second = np.sort(likelihood)[::-1][:2]
     assert (best - second) / float(sample.temperature) > 200  # missed with chance 2 * 7 * 97 exp(-200)
-    assert found.shape == (N_CELLS, 2)
-    assert found.dtype == np.int64
-    assert (found == likelihood.argmax()).all()
+    assert collected_x.shape == (N_CELLS, 2)
+    assert collected_x.dtype == np.int64
+    assert (collected_x == likelihood.argmax()).all()
 
 
 MIXED = {

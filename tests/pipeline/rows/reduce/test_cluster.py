@@ -73,8 +73,8 @@ def test_workers_read_the_footers_of_many_files(
         pin = sources.pin(spec)
     assert sources.splits(pin) == expected
     assert all(footer.metadata.value is None for footer in pin.private.files.footers), "values stay there"
-    found = exact_sums(chunk_job(spec), sources.splits(pin), local).open_totals()
-    assert_same(found, combine([chunk(split, chunk_job(spec)) for split in expected]))
+    totals = exact_sums(chunk_job(spec), sources.splits(pin), local).open_totals()
+    assert_same(totals, combine([chunk(split, chunk_job(spec)) for split in expected]))
     (tmp_path / "7.parquet").write_text(CANARY * 100)
     with pytest.raises(UsageError, match="cannot be read as a Parquet file") as caught, surveyed_on(local):
         sources.pin(spec)
@@ -149,7 +149,7 @@ def test_tasks_report_only_where_somebody_watches(
 
     def reported(dask_scheduler: distributed.Scheduler) -> dict[str, int]:
         events = dask_scheduler.get_events()
-        return {topic: len(found) for topic, found in events.items() if topic.startswith("suffice-")}
+        return {topic: len(told) for topic, told in events.items() if topic.startswith("suffice-")}
 
     before = local.client.run_on_scheduler(reported)
     exact_sums(job, partitions, local).open_totals()

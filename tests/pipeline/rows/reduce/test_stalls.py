@@ -71,13 +71,13 @@ def rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[FragileJob, F
     pq.write_table(pa.table({"x": values}), data / "a.parquet", row_group_size=100)
     spec = make_spec(data, {"x": normal("x", "-1", "1")})
     job, partitions = chunk_job(spec), list(splits_of(spec, 1))
-    one, everyone = (
+    stalling, everyone = (
         FragileJob(
             measures=job.measures, groups=job.groups, action=action, marker=str(tmp_path / f"{action} marker")
         )
         for action in ("stop", "stop all")
     )
-    return one, everyone, partitions, combine([chunk(partition, job) for partition in partitions])
+    return stalling, everyone, partitions, combine([chunk(partition, job) for partition in partitions])
 
 
 @contextmanager

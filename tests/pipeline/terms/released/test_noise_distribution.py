@@ -20,8 +20,8 @@ def test_noise_along_a_line_falls_by_its_rates_away_from_its_kinks(rates: list[f
     expected = np.zeros(POSITIONS.shape)
     for kink, rate in zip(KINKS, rates, strict=False):
         expected -= rate * np.abs(POSITIONS - kink)
-    found = log_laplace(POSITIONS, KINKS[: len(rates)], np.array(rates))
-    assert found == pytest.approx(expected, rel=1e-14, abs=1e-14)
+    log_density = log_laplace(POSITIONS, KINKS[: len(rates)], np.array(rates))
+    assert log_density == pytest.approx(expected, rel=1e-14, abs=1e-14)
 
 
 def test_noise_of_whole_numbers_is_discrete_laplace() -> None:

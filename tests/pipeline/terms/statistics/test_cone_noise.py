@@ -378,9 +378,9 @@ def test_the_covariances_are_those_of_the_law(columns: int, linear: bool) -> Non
     entries = [[float(noise.covariance_of(a, b)) for b in noise.pairs] for a in noise.pairs]
     assert np.array_equal(entries, noise.covariance)
     assert noise.variance_of({0: Fraction(1)}) == noise.covariance_of((0, 0), (0, 0))
-    some = {place: Fraction(place + 1, 3) for place in range(noise.n_components)}
-    weights = np.array([float(each) for each in some.values()])
-    assert float(noise.variance_of(some)) == pytest.approx(weights @ noise.covariance @ weights, rel=1e-12)
+    changes = {place: Fraction(place + 1, 3) for place in range(noise.n_components)}
+    weights = np.array([float(each) for each in changes.values()])
+    assert float(noise.variance_of(changes)) == pytest.approx(weights @ noise.covariance @ weights, rel=1e-12)
 
 
 @pytest.mark.slow

@@ -87,7 +87,7 @@ def test_no_neighbour_moves_sums_of_derived_columns_further_than_declared(
     alone = [totals(tmp_path, spec, plan, [row]) for row in UNIVERSE]
     together = totals(tmp_path, spec, plan, UNIVERSE)
     for statistic in plan.statistics:
-        vectors = np.array([found[statistic.name] for found in alone])
+        vectors = np.array([change[statistic.name] for change in alone])
         assert vectors.sum(axis=0).tolist() == together[statistic.name].tolist(), "sums over records"
         if neighboring == "add_or_remove_one":
             largest = np.abs(vectors).sum(axis=1).max()

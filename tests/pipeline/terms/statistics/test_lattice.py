@@ -28,8 +28,8 @@ def hostile_values() -> np.ndarray:
     rng = np.random.default_rng(5)
     bits = rng.integers(0, 2**64, 50_000, dtype=np.uint64).view(np.float64)
     near = np.concatenate([rng.uniform(-100, 100, 50_000), np.exp(rng.uniform(-3, 3, 50_000))])
-    one = np.nextafter(1.0, [0.0, 2.0])
-    return np.concatenate([bits, near, np.array(SPECIAL), one, 0.3 * one, np.sqrt([0.5, 2.0])])
+    near_one = np.nextafter(1.0, [0.0, 2.0])
+    return np.concatenate([bits, near, np.array(SPECIAL), near_one, 0.3 * near_one, np.sqrt([0.5, 2.0])])
 
 
 def compiled(values: np.ndarray, by: Transform) -> np.ndarray:

@@ -90,8 +90,8 @@ def test_no_unit_moves_the_scores_by_more_than_the_range_and_one_does_by_as_much
 ) -> None:
     scores = QuantileScores(quantile=Fraction(quantile), n_bins=n_bins)
     bound = scores.range_sensitivity(relation, records=records, n_cells=n_cells)
-    found = largest_change(scores, relation, records, n_cells)
-    assert found == bound
+    change = largest_change(scores, relation, records, n_cells)
+    assert change == bound
 
 
 @settings(max_examples=60)

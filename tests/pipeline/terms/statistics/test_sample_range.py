@@ -90,8 +90,8 @@ def largest_change(tables: ScoreTables, relation: str, *, records: int, n_cells:
     gone = [share for counts in (shared if relation == "replace_one" else shared[:1]) for share in counts]
     come = [share for counts in shared for share in counts]
     return max(
-        sum(int(moved[before, after]) for before, after in zip(one, other, strict=True))
-        for one, other in itertools.product(gone, come)
+        sum(int(moved[before, after]) for before, after in zip(earlier, later, strict=True))
+        for earlier, later in itertools.product(gone, come)
     )
 
 
@@ -113,10 +113,10 @@ def shares(count: int, n_cells: int) -> Iterator[tuple[int, ...]]:
 
 def check(family: str, relation: str, *, bits: int | None, grid: int, records: int, n_cells: int) -> None:
     bound, tables = made(family, bits=bits, grid=grid, records=records, n_cells=n_cells, neighboring=relation)
-    found = largest_change(tables, relation, records=records, n_cells=n_cells)
+    change = largest_change(tables, relation, records=records, n_cells=n_cells)
     rounded = 2 * records + 1  # up for each record, down in each cell, and to an even number
     rounded *= 2 if relation == "replace_one" else 1
-    assert bound - rounded <= found <= bound
+    assert bound - rounded <= change <= bound
 
 
 @pytest.mark.parametrize("relation", RELATIONS)

@@ -75,12 +75,12 @@ def test_scores_are_the_familys_log_likelihood(name: str) -> None:
     total = round(n * made.width * share)
     lower, upper = float(parameters.lower), float(parameters.upper)
     value = lower * n + (upper - lower) * total / made.width
-    found = np.array(made.scores(n, total)) / UNIT
+    scores = np.array(made.scores(n, total)) / UNIT
     sums = OneSum(n=np.array(float(n)), total=np.array(value))
     expected = family.log_likelihood(grid_values(within(name), 17), sums, parameters)
     expected = expected - expected.max()
-    assert found == pytest.approx(expected, abs=3 / UNIT + 1e-9 * abs(expected).max())
-    assert found.max() == 0
+    assert scores == pytest.approx(expected, abs=3 / UNIT + 1e-9 * abs(expected).max())
+    assert scores.max() == 0
 
 
 @pytest.mark.parametrize("name", SAMPLED)
@@ -200,7 +200,7 @@ def worst_loss(ends: tuple[str, str], scale: float, neighboring: str, *, most: i
     pairs = [(law[:-1], law[1:]) for law in laws[1:-1]]
     if neighboring == "add_or_remove_one":
         pairs = [pair for law, more in pairwise(laws) for pair in ((law, more[:-1]), (law, more[1:]))]
-    return max(float(abs(one - other).max()) for one, other in pairs)
+    return max(float(abs(first - second).max()) for first, second in pairs)
 
 
 @pytest.mark.slow

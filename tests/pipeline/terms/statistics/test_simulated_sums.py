@@ -157,9 +157,11 @@ def test_without_noise_the_conjugate_posterior_is_calibrated(
     """
     monkeypatch.setattr(normal_inverse_wishart, "project", normal_inverse_wishart.estimate)
     generative_model = generative_model_for(family, n=40, public_n=public_n, method=PLUG_IN)
-    found = simulate(dataclasses.replace(generative_model, scale=1e-3), SIMULATIONS, np.random.default_rng())
-    assert found.clipped_share < most_clipped(SIMULATIONS, 40)
-    for ranks in found.clipped:
+    simulation = simulate(
+        dataclasses.replace(generative_model, scale=1e-3), SIMULATIONS, np.random.default_rng()
+    )
+    assert simulation.clipped_share < most_clipped(SIMULATIONS, 40)
+    for ranks in simulation.clipped:
         assert min(ranks.p_values()) > FALSE_ALARM, ranks
 
 
@@ -181,8 +183,8 @@ def test_data_of_another_distribution_fail_the_same_check() -> None:
             for entry in dataclasses.fields(generative_model)
         }
     )
-    found = simulate(wrong, SIMULATIONS, np.random.default_rng())
-    assert min(found.clipped[0].p_values()) < FALSE_ALARM
+    simulation = simulate(wrong, SIMULATIONS, np.random.default_rng())
+    assert min(simulation.clipped[0].p_values()) < FALSE_ALARM
 
 
 def test_rows_of_tables_are_drawn_from_parents_to_children() -> None:
@@ -246,23 +248,31 @@ def test_rows_of_a_regression_lie_about_its_line(intercept: str) -> None:
     statistic = generative_model.noisy(
         sums[None], np.zeros((1, len(generative_model.plan.components)), dtype=np.int64)
     )
-    found = {
+    estimates = {
         (each.name, each.component): statistic.estimates(each)[0] for each in generative_model.plan.quantities
     }
     products = "total_of_products"
     gram = np.array(
         [
-            [found["total_of_squares", "x"], found[products, "x, z"], found.get(("total", "x"), 0.0)],
-            [found[products, "x, z"], found["total_of_squares", "z"], found.get(("total", "z"), 0.0)],
-            [found.get(("total", "x"), 0.0), found.get(("total", "z"), 0.0), rows],
+            [
+                estimates["total_of_squares", "x"],
+                estimates[products, "x, z"],
+                estimates.get(("total", "x"), 0.0),
+            ],
+            [
+                estimates[products, "x, z"],
+                estimates["total_of_squares", "z"],
+                estimates.get(("total", "z"), 0.0),
+            ],
+            [estimates.get(("total", "x"), 0.0), estimates.get(("total", "z"), 0.0), rows],
         ]
     )[:size, :size]
-    cross = np.array([found[products, "x, y"], found[products, "z, y"], found.get(("total", "y"), 0.0)])[
-        :size
-    ]
+    cross = np.array(
+        [estimates[products, "x, y"], estimates[products, "z, y"], estimates.get(("total", "y"), 0.0)]
+    )[:size]
     fitted = np.linalg.solve(gram, cross)
     assert np.all(abs(fitted - truth[:size]) < 6 * np.sqrt(0.3 * np.diag(np.linalg.inv(gram))))
-    residual = (found["total_of_squares", "y"] - fitted @ cross) / rows
+    residual = (estimates["total_of_squares", "y"] - fitted @ cross) / rows
     assert abs(residual - 0.3) < 6 * 0.3 * (2 / rows) ** 0.5
 
 
@@ -277,10 +287,10 @@ def test_new_rows_of_tables_are_counted_in_each() -> None:
         assert np.all(counts.sum(axis=2) == 7 * tables)
     pair = generative_model_for("multivariate_normal", n=20, method=PLUG_IN)
     parts = np.split(pair.truth(6, rng).reshape(3, 2, -1), [2, 4], axis=2)
-    found = _model(pair).quantities(parts, 7, rng)
-    assert found["n"].shape == (3, 2)
-    assert found["total"].shape == found["total_of_squares"].shape == (3, 2, 2)
-    assert np.all(found["n"] == 7)
+    quantities = _model(pair).quantities(parts, 7, rng)
+    assert quantities["n"].shape == (3, 2)
+    assert quantities["total"].shape == quantities["total_of_squares"].shape == (3, 2, 2)
+    assert np.all(quantities["n"] == 7)
     for family in ("linear_regression", "markov_chain"):
         generative_model = generative_model_for(family, n=20, method=PLUG_IN)
         with pytest.raises(UsageError, match="new rows depend on"):

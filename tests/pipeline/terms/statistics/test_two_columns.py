@@ -92,8 +92,8 @@ def test_moments_come_back_exactly_and_no_record_exceeds_the_bound(
     released = two_column_map(NAMES, steps)
     matrix = released.matrix
     for row in inside:
-        (one,) = lattice_sums(row[None]) @ matrix.T
-        assert sum(abs(int(number)) for number in one) <= two_column_moments(steps)
+        (moments,) = lattice_sums(row[None]) @ matrix.T
+        assert sum(abs(int(number)) for number in moments) <= two_column_moments(steps)
     (sums,) = lattice_sums(inside)
     total = sums @ matrix.T
     for pair, moment in zip(itertools.combinations_with_replacement(range(3), 2), sums, strict=True):

@@ -138,8 +138,8 @@ def test_known_rows_are_narrower_than_the_law(of: str) -> None:
     posterior = histogram_posterior(NoisyTotals.of_counts([counts], [0.05]), bins)
     of_law, of_rows = (column_law(posterior, 400, rng, of=each).cdf(10.0) for each in ("law", "rows"))
     assert np.all(of_rows.upper - of_rows.lower < 0.1 * (of_law.upper - of_law.lower))
-    own = counts[:, :10].sum(axis=1) / counts.sum(axis=1)
-    assert of_rows.mean == pytest.approx(own, abs=1e-6)
+    shares = counts[:, :10].sum(axis=1) / counts.sum(axis=1)
+    assert of_rows.mean == pytest.approx(shares, abs=1e-6)
     assert column_law(posterior, 5, rng, of=of).of == of
 
 

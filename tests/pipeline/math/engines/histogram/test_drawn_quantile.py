@@ -39,9 +39,9 @@ def test_the_law_is_that_of_the_mechanisms_scores() -> None:
     counts = rng.integers(0, 30, (50, 8))
     scale = Fraction(18 * 10 << 20)
     scores = QuantileScores(quantile=Fraction(9, 10), n_bins=8)
-    for cell, found in zip(counts.tolist(), log_law(counts.astype(float), Q, TAU), strict=True):
+    for cell, log_chances in zip(counts.tolist(), log_law(counts.astype(float), Q, TAU), strict=True):
         weights = np.exp([float(score / scale) for score in scores.scores(*cell)])
-        assert np.exp(found) == pytest.approx(weights / weights.sum(), rel=1e-9)
+        assert np.exp(log_chances) == pytest.approx(weights / weights.sum(), rel=1e-9)
 
 
 def test_the_quantile_is_in_the_first_bin_that_reaches_it() -> None:
@@ -68,7 +68,7 @@ def test_weights_are_those_of_every_data_set() -> None:
     """Of few data sets, one by one, and whatever the block; two draws multiply."""
     drawn = np.array([[0, 0, 0, 0, 1, 0, 0, 0], [0, 0, 0, 0, 1, 1, 0, 0]])
     asked = {"quantile": Q, "rank_scale": TAU, "steps": STEPS, "n_prior": Uniform(0, 50), "size": 300}
-    found = quantile_weights(drawn, BINS, **asked, rng=np.random.default_rng(5))  # type: ignore[arg-type]
+    drawn_weights = quantile_weights(drawn, BINS, **asked, rng=np.random.default_rng(5))  # type: ignore[arg-type]
     rng = np.random.default_rng(5)
     share = walk_shares(BINS, STEPS, 300, rng)
     n = Uniform(0, 50).sample(300, rng)
@@ -81,12 +81,16 @@ def test_weights_are_those_of_every_data_set() -> None:
             where = records[int(np.ceil(Q * len(records) - 1e-9)) - 1]
             weights[:, at] = law[4], law[4] * law[5]
             expected[:, where] += weights[:, at]
-    assert found.probability == pytest.approx(expected / expected.sum(axis=1, keepdims=True), rel=1e-9)
-    assert found.effective == pytest.approx(weights.sum(axis=1) ** 2 / (weights**2).sum(axis=1), rel=1e-9)
+    assert drawn_weights.probability == pytest.approx(
+        expected / expected.sum(axis=1, keepdims=True), rel=1e-9
+    )
+    assert drawn_weights.effective == pytest.approx(
+        weights.sum(axis=1) ** 2 / (weights**2).sum(axis=1), rel=1e-9
+    )
 
 
 def test_no_data_set_without_records_counts() -> None:
-    found = quantile_weights(
+    weights = quantile_weights(
         np.eye(8, dtype=np.int64),
         BINS,
         quantile=Q,
@@ -96,8 +100,8 @@ def test_no_data_set_without_records_counts() -> None:
         size=10,
         rng=np.random.default_rng(7),
     )
-    assert not found.effective.any()
-    assert not found.probability.any()
+    assert not weights.effective.any()
+    assert not weights.probability.any()
 
 
 @pytest.mark.parametrize(("sharper", "records", "holds"), [(1, N, True), (100, N, False), (1, 10 * N, False)])
@@ -106,7 +110,7 @@ def test_intervals_hold_truths_of_the_prior(sharper: int, records: int, *, holds
     counts = rng.multinomial(N, walk_shares(BINS, STEPS, RELEASES, rng)).astype(np.float64)
     law = np.exp(log_law(counts, Q, TAU))
     drawn = np.array([rng.choice(8, p=each / each.sum()) for each in law])
-    found = quantile_weights(
+    weights = quantile_weights(
         np.eye(8, dtype=np.int64),
         BINS,
         quantile=Q,
@@ -116,7 +120,7 @@ def test_intervals_hold_truths_of_the_prior(sharper: int, records: int, *, holds
         size=SIZE,
         rng=rng,
     )
-    through = np.cumsum(found.probability, axis=1)
+    through = np.cumsum(weights.probability, axis=1)
     first, last = np.sum(through <= 0.025, axis=1), np.minimum(np.sum(through < 0.975, axis=1), 7)
     truth = quantile_bin(counts, Q)
     inside = int(np.sum((first[drawn] <= truth) & (truth <= last[drawn])))

@@ -26,13 +26,13 @@ def test_moments_are_those_of_clipped_draws() -> None:
     rng = np.random.default_rng()
     for mean, sd in ((0.0, 0.1), (0.7, 0.5), (1.5, 0.4), (0.0, 5.0)):
         x = np.clip(rng.normal(mean, sd, 10**6), -1.0, 1.0)
-        found = ClippedRecords.of(np.array([mean]), np.array([2.0 * math.log(sd)]))
-        away = x - found.mean[0]
+        clipped = ClippedRecords.of(np.array([mean]), np.array([2.0 * math.log(sd)]))
+        away = x - clipped.mean[0]
         exact = (
             0.0,
-            found.variance[0],
-            found.skewed[0] * found.variance[0],
-            found.kurtosis[0] * found.variance[0] ** 2,
+            clipped.variance[0],
+            clipped.skewed[0] * clipped.variance[0],
+            clipped.kurtosis[0] * clipped.variance[0] ** 2,
         )
         for degree, value in enumerate(exact, start=1):
             powers = away**degree
@@ -42,28 +42,29 @@ def test_moments_are_those_of_clipped_draws() -> None:
 @pytest.mark.parametrize("log_variance", [-700.0, -300.0, 0.0, 300.0, 700.0])
 @pytest.mark.parametrize("mean", [-1e70, -3.0, 0.0, 1.0, 1e70])
 def test_moments_of_any_parameters_are_finite(mean: float, log_variance: float) -> None:
-    found = ClippedRecords.of(np.array([mean]), np.array([log_variance]))
-    expected, shape = found.deviations(7.0, np.linspace(-1.0, 1.0, 5))
-    for values in (found.mean, found.variance, found.skewed, found.kurtosis, expected, shape):
+    clipped = ClippedRecords.of(np.array([mean]), np.array([log_variance]))
+    expected, shape = clipped.deviations(7.0, np.linspace(-1.0, 1.0, 5))
+    for values in (clipped.mean, clipped.variance, clipped.skewed, clipped.kurtosis, expected, shape):
         assert np.all(np.isfinite(values))
     assert np.all(shape > 0.0)
     assert np.all(expected >= 0.0)
-    assert np.all(np.abs(found.mean) <= 1.0)
+    assert np.all(np.abs(clipped.mean) <= 1.0)
 
 
 def simulated(values: list[int], scale: float, n: int, rng: np.random.Generator) -> np.ndarray:
     """Log likelihoods of every parameter, from the exact sums of simulated clipped records."""
-    found = []
+    densities = []
     for mean, sd in zip(MEANS, SDS, strict=True):
         x = np.clip(rng.normal(mean, sd, (DRAWS, n)), -1.0, 1.0)
         total, squares = x.sum(axis=1), (x * x).sum(axis=1)
         ends, cross = (n + squares) / 4.0, total / 2.0
         components = (ends - cross, (n - squares) / 2.0, ends + cross)
         distance = sum(
-            np.abs(value / (4.0 * STEPS**2) - own) for value, own in zip(values, components, strict=True)
+            np.abs(value / (4.0 * STEPS**2) - component)
+            for value, component in zip(values, components, strict=True)
         )
-        found.append(np.log(np.mean(np.exp(-distance / (scale / (4.0 * STEPS**2))))))
-    return np.array(found)
+        densities.append(np.log(np.mean(np.exp(-distance / (scale / (4.0 * STEPS**2))))))
+    return np.array(densities)
 
 
 @pytest.mark.parametrize(("n", "epsilon"), [(3, "0.5"), (12, "0.5"), (40, "0.5"), (40, "1")])
@@ -83,13 +84,13 @@ def test_likelihoods_are_those_of_simulated_records(n: int, epsilon: str) -> Non
     of_each = []
     for clips in (True, False):
         rows = LatentRows.of(noisy, 20.0, clips=clips)
-        own = [
+        log_likelihoods = [
             rows.log_likelihood(np.array([[mean]]), np.array([[2.0 * math.log(sd)]]))[0, 0, 0]
             for mean, sd in zip(MEANS, SDS, strict=True)
         ]
         top = int(np.argmax(exact))
         matters = exact > exact[top] - 4.0
-        error = np.array(own) - exact
+        error = np.array(log_likelihoods) - exact
         of_each.append(np.max(np.abs(error - error[top])[matters]))
     clipped, unclipped = of_each
     assert clipped < 0.15

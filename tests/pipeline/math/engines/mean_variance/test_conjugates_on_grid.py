@@ -19,12 +19,12 @@ def test_a_table_holds_the_sum_of_components_that_differ_by_scale() -> None:
     """Off by less than 2e-5 where a prior is within 60 nats of its highest, by 1e-6 of its depth below."""
     parts = ConjugatesOnGrid.of(ScaleMixture(-10.0, 10.0), 0.0, 10.0)
     assert parts.table is not None
-    found = parts.log_density(MEANS, LOG_VARIANCES)
+    tabled = parts.log_density(MEANS, LOG_VARIANCES)
     exact = replace(parts, table=None).log_density(MEANS, LOG_VARIANCES)
-    assert np.all(np.isfinite(found))
+    assert np.all(np.isfinite(tabled))
     near = exact > np.max(exact) - 60.0
-    assert np.max(np.abs(found - exact)[near]) < 2e-5
-    np.testing.assert_allclose(found, exact, rtol=1e-6, atol=2e-5)
+    assert np.max(np.abs(tabled - exact)[near]) < 2e-5
+    np.testing.assert_allclose(tabled, exact, rtol=1e-6, atol=2e-5)
 
 
 def test_densities_are_those_of_scipy() -> None:
@@ -37,10 +37,10 @@ def test_densities_are_those_of_scipy() -> None:
     mean, variance = 5.0 + 10.0 * x[0][:, None], 100.0 * np.exp(log_variance[0])
     exact = sum(
         weight
-        * stats.invgamma.pdf(variance, one.concentration, scale=one.scale)
-        * stats.norm.pdf(mean, one.loc, np.sqrt(variance / one.precision))
+        * stats.invgamma.pdf(variance, component.concentration, scale=component.scale)
+        * stats.norm.pdf(mean, component.loc, np.sqrt(variance / component.precision))
         * variance
-        for weight, one in zip(prior.weights, ones, strict=True)
+        for weight, component in zip(prior.weights, ones, strict=True)
     )
     difference = parts.log_density(x, log_variance)[0] - np.log(exact)
     assert np.ptp(difference) < 1e-10

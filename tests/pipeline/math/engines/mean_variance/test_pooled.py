@@ -80,12 +80,13 @@ def test_moments_and_quantiles_are_those_of_the_product(
     assert missed(wrong, share, half_range=half_range)[0] > 0.05
 
 
+@pytest.mark.slow
 def test_observations_at_the_same_data_are_one_likelihood() -> None:
     parts = [released(6, "1", public=True), released(6, "0.7", public=True, mean=0.5, variance=9.0)]
     together = observed_again(parts)
     share = dense([together], [Fixed(6)])
-    found = unrestricted_posterior(together, prior=JOINT, clipping=IGNORED)
-    assert max(missed(found, share)) < 0.01
+    posterior = unrestricted_posterior(together, prior=JOINT, clipping=IGNORED)
+    assert max(missed(posterior, share)) < 0.01
     # The control: two observations at one data set are no two data sets.
     assert missed(joint(parts), share)[0] > 0.1
 
@@ -95,13 +96,13 @@ def test_observations_at_the_same_data_are_one_likelihood() -> None:
 @pytest.mark.parametrize("public", [True, False])
 def test_one_release_alone_is_its_own_posterior(prior: Any, public: bool) -> None:
     part = released(40, "1", public=public)
-    own, alone = unrestricted_posterior(part, prior=prior, clipping=IGNORED), joint([part], prior)
+    single, alone = unrestricted_posterior(part, prior=prior, clipping=IGNORED), joint([part], prior)
     assert isinstance(alone.distribution, MeanVarianceDistribution)
-    for name in own.parameters:
-        sd = own.sd(name)[0]
+    for name in single.parameters:
+        sd = single.sd(name)[0]
         # A plane's own posterior is the same numbers; a conjugate one is worked out in another way.
-        reach = 1e-9 if isinstance(own.distribution, MeanVarianceDistribution) else 0.01
-        assert abs(alone.mean(name)[0] - own.mean(name)[0]) < reach * sd
+        reach = 1e-9 if isinstance(single.distribution, MeanVarianceDistribution) else 0.01
+        assert abs(alone.mean(name)[0] - single.mean(name)[0]) < reach * sd
         assert alone.sd(name)[0] == pytest.approx(sd, rel=reach)
 
 
@@ -131,7 +132,7 @@ def test_kinds_of_the_same_prior_and_orders_of_releases_agree() -> None:
 @pytest.mark.parametrize(("mean", "n", "epsilon"), [(2.5, 10**5, "10"), (5.0, 10**4, "20")])
 def test_data_that_disagree_are_pooled_as_their_sums(public: bool, mean: float, n: int, epsilon: str) -> None:
     """Little noise, and dozens of standard deviations apart: against conjugate algebra of exact sums."""
-    parts = [released(n, epsilon, public=public, mean=own) for own in (2.0, mean)]
+    parts = [released(n, epsilon, public=public, mean=true_mean) for true_mean in (2.0, mean)]
     posterior = joint(parts, CONJUGATE)
     centre, spread = (2.0 + mean) / 2.0, 5.0 + (mean - 2.0) ** 2 / 4.0
     assert abs(posterior.mean("mean")[0] - centre) < 0.2 * posterior.sd("mean")[0]
@@ -142,12 +143,12 @@ def test_data_that_disagree_are_pooled_as_their_sums(public: bool, mean: float, 
 def test_few_rows_of_all_releases_together_leave_moments() -> None:
     """Under a half Cauchy prior the variance has a mean from two rows on, wherever these are."""
     prior = "Independent(mean=Normal(0, 10), sd=HalfCauchy(2))"
-    one = released(1, public=True)
-    assert np.isinf(joint([one], prior).mean("variance")[0])
-    two = joint([one, released(1, "0.5", public=True)], prior)
+    of_one_row = released(1, public=True)
+    assert np.isinf(joint([of_one_row], prior).mean("variance")[0])
+    two = joint([of_one_row, released(1, "0.5", public=True)], prior)
     assert np.isfinite(two.mean("variance")[0])
     assert np.isinf(two.sd("variance")[0])
-    four = joint([one] * 2 + [released(2, public=True)], prior)
+    four = joint([of_one_row] * 2 + [released(2, public=True)], prior)
     assert np.isfinite(four.sd("variance")[0])
 
 
@@ -207,7 +208,7 @@ def test_what_lies_beyond_the_noise_that_is_covered_is_refused(
 ) -> None:
     """The first is found in grids that cover 250 nats; the second has no likelihood to all digits."""
     monkeypatch.setattr("suffice.pipeline.ask.inference.any_joint_prior._DEPTHS", (28.0,))
-    parts = [released(n, epsilon, public=True, mean=own) for own in (-2.0, 2.0)]
+    parts = [released(n, epsilon, public=True, mean=true_mean) for true_mean in (-2.0, 2.0)]
     with pytest.raises(UsageError, match="barely fit"):
         joint(parts, prior)
     with pytest.raises(PriorError, match="so far apart"):

@@ -96,14 +96,14 @@ def test_a_conjugate_density_gives_the_conjugate_result(
     statistic = released(n, epsilon, public=public, family=family)
     numbers = (1.0, 0.5, 4.0, 20.0)
     expected = posterior_of(statistic, prior=NormalInverseGamma(*numbers))
-    found = posterior_of(statistic, prior=nig(*numbers))
-    assert found.parameters == expected.parameters
+    posterior = posterior_of(statistic, prior=nig(*numbers))
+    assert posterior.parameters == expected.parameters
     for name in expected.parameters:
         sd = expected.sd(name)
-        assert np.all(np.abs(found.mean(name) - expected.mean(name)) < 0.01 * sd)
-        assert found.sd(name) == pytest.approx(sd, rel=0.02)
+        assert np.all(np.abs(posterior.mean(name) - expected.mean(name)) < 0.01 * sd)
+        assert posterior.sd(name) == pytest.approx(sd, rel=0.02)
         for level in (0.025, 0.5, 0.975):
-            gap = found.quantile(name, level) - expected.quantile(name, level)
+            gap = posterior.quantile(name, level) - expected.quantile(name, level)
             assert np.all(np.abs(gap) < 0.1 * sd)
 
 
@@ -112,11 +112,11 @@ def test_plug_in_posteriors_are_exact(public: bool) -> None:
     statistic = released(30, "1", public=public)
     numbers = (1.0, 0.5, 4.0, 20.0)
     expected = posterior_of(statistic, prior=NormalInverseGamma(*numbers), method="plug-in")
-    found = posterior_of(statistic, prior=nig(*numbers), method="plug-in")
+    posterior = posterior_of(statistic, prior=nig(*numbers), method="plug-in")
     for name in NAMES:
-        assert found.mean(name) == pytest.approx(expected.mean(name), rel=1e-7)
-        assert found.sd(name) == pytest.approx(expected.sd(name), rel=1e-6)
-        interval, other = found.credible_interval(name), expected.credible_interval(name)
+        assert posterior.mean(name) == pytest.approx(expected.mean(name), rel=1e-7)
+        assert posterior.sd(name) == pytest.approx(expected.sd(name), rel=1e-6)
+        interval, other = posterior.credible_interval(name), expected.credible_interval(name)
         assert np.max(np.abs(interval - other)) < 0.005 * expected.sd(name)[0]
 
 
@@ -138,12 +138,12 @@ def test_prior_and_data_far_apart_are_resolved() -> None:
     """A normal prior of a known variance against 1,000 exact rows, fifty of its deviations away."""
     statistic = released(1000, "1000", public=True, mean=5.0, variance=4.0)
     prior = Independent(mean=stats.norm(0, 0.1), variance=stats.truncnorm(-30, 30, 4, 0.02))
-    found = posterior_of(statistic, prior=prior)
+    posterior = posterior_of(statistic, prior=prior)
     noise = statistic.plan.scale / 2**32 * 2 * HALF_RANGE / 1000  # of the mean: hardly any
     data = 4.0 / 1000 + 2 * noise**2
     centre = 5.0 + (0.7 * noise)
     expected = centre * 0.01 / (0.01 + data)
-    assert abs(found.mean("mean")[0] - expected) < 0.2 * found.sd("mean")[0]
+    assert abs(posterior.mean("mean")[0] - expected) < 0.2 * posterior.sd("mean")[0]
 
 
 @pytest.mark.slow
@@ -187,13 +187,13 @@ def test_a_prior_far_from_the_data_raises_no_tails(far: str) -> None:
 def test_no_rows_are_no_way_out_where_prior_and_data_are_apart() -> None:
     """Of 300 rows that scatter fifteen times as much as the prior allows: noise did that."""
     prior = "Independent(mean=Normal(0, 10), sd=Uniform(0.1, 0.2))"
-    some, certain = (
+    doubtful, certain = (
         posterior_of(released(300, "5"), prior=prior, n_prior=Uniform(least, 1000)) for least in (0, 1)
     )
     for name in NAMES:
-        assert some.mean(name) == pytest.approx(certain.mean(name), rel=1e-4)
-        assert some.sd(name) == pytest.approx(certain.sd(name), rel=1e-3)
-    assert some.sd("mean")[0] < 0.1
+        assert doubtful.mean(name) == pytest.approx(certain.mean(name), rel=1e-4)
+        assert doubtful.sd(name) == pytest.approx(certain.sd(name), rel=1e-3)
+    assert doubtful.sd("mean")[0] < 0.1
     with pytest.raises(PriorError, match="so far apart"):
         posterior_of(released(8000, "5"), prior=prior, n_prior=Uniform(0, 20_000))
 
@@ -216,8 +216,8 @@ def test_heavy_tails_leave_moments_where_enough_rows_are_certain() -> None:
     assert np.isfinite(three.mean("variance")[0])
     assert np.isinf(three.sd("variance")[0])
     # The control: one row leaves the variance without a mean.
-    one = posterior_of(released(1, public=True), prior=prior)
-    assert np.isinf(one.mean("variance")[0])
+    of_one_row = posterior_of(released(1, public=True), prior=prior)
+    assert np.isinf(of_one_row.mean("variance")[0])
 
 
 def flat(mean: Floats, spread: Floats) -> Floats:

@@ -229,10 +229,10 @@ def test_how_far_values_are_from_a_known_n(values: list[float], distance: float)
 def test_what_is_out_of_reach_has_next_to_no_chance(entries: int) -> None:
     scale, distances = 1.3, np.arange(400.0)
     q = math.exp(-1 / scale)
-    one = (1 - q) / (1 + q) * q**distances * np.where(distances > 0, 2.0, 1.0)
+    single = (1 - q) / (1 + q) * q**distances * np.where(distances > 0, 2.0, 1.0)
     distribution = np.ones(1)
     for _entry in range(entries):
-        distribution = np.convolve(distribution, one)[:400]
+        distribution = np.convolve(distribution, single)[:400]
     for distance in (2, 10, 60, 150):
         chance = math.log(float(np.sum(distribution[distance:])))
         bound = float(log_chance_of(np.array([float(distance)]), entries, scale)[0])

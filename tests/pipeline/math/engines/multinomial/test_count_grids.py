@@ -25,8 +25,8 @@ def test_distributions_of_sums_on_a_grid_are_those_of_integers_split_between_poi
         row = np.exp(log_rising(np.array([alpha]), counts))
         total = np.convolve(total, on_grid(counts[None], row[None], np.zeros(1), np.array([step]))[0])
     points = np.arange(30.0)
-    found = log_rising_on_grid(np.array(concentration), np.array([step]), step * points[None])
-    assert found[0] == pytest.approx(np.log(total[:30] / step), abs=precision)
+    rising = log_rising_on_grid(np.array(concentration), np.array([step]), step * points[None])
+    assert rising[0] == pytest.approx(np.log(total[:30] / step), abs=precision)
 
 
 @pytest.mark.parametrize("concentration", [[1.0, 1.0], [0.2, 0.7, 3.0]])

@@ -106,8 +106,8 @@ def test_draws_of_counts_seen_twice_follow_the_enumerated_distribution(n_prior: 
 
 def test_large_counts_seen_twice_are_those_of_their_average_where_noise_is_small() -> None:
     """Blocks of many counts: two sights with kinks far apart, whose flat product lies between them."""
-    one = noisy_counts([[3e8, 7e8]], [1.0, 1.0], 1e5, Reciprocal(10**12))
-    twice = observed_again(one, (np.array([[3e8, 7e8]]), 1e5))
+    once = noisy_counts([[3e8, 7e8]], [1.0, 1.0], 1e5, Reciprocal(10**12))
+    twice = observed_again(once, (np.array([[3e8, 7e8]]), 1e5))
     direct = noisy_counts([[3e8, 7e8]], [1.0, 1.0], 5e4, Reciprocal(10**12))
     assert count_posterior(twice).mean == pytest.approx(count_posterior(direct).mean, rel=1e-9)
     assert count_posterior(twice).sd == pytest.approx(count_posterior(direct).sd, rel=1e-6)
@@ -235,7 +235,7 @@ def test_cells_do_not_depend_on_their_company() -> None:
     alone = [
         count_posterior(noisy_counts([row], [1.0, 1.0, 1.0], 5.0, Reciprocal(10**9))) for row in noisy[::60]
     ]
-    assert together.mean[::60] == pytest.approx(np.concatenate([one.mean for one in alone]), rel=1e-7)
+    assert together.mean[::60] == pytest.approx(np.concatenate([single.mean for single in alone]), rel=1e-7)
     assert together.sample(7, rng).shape == (7, 300, 3)
 
 
@@ -261,9 +261,9 @@ def test_log_rising_keeps_its_digits() -> None:
     assert value(0.3, 30_000.0) == pytest.approx(exact, rel=1e-12)
 
 
-def one_row(own: float, rest: float, scale: float, value: float, rest_value: float | None) -> CountWeights:
+def one_row(mean: float, rest: float, scale: float, value: float, rest_value: float | None) -> CountWeights:
     return CountWeights(
-        concentration=np.array([own]),
+        concentration=np.array([mean]),
         tilt=np.zeros(1),
         n=np.array([1000.0]),
         rest_concentration=np.array([rest]),

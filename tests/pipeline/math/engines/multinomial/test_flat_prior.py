@@ -123,8 +123,10 @@ def test_draws_at_one_tilt_are_found_out() -> None:
     counts = noisy_counts([[3.0, 5.0]], [1.0, 1.0], 2.0, FAR[0])
     distribution = mixture_of(counts)
     steep = np.searchsorted(Rule.of(counts).tilt, np.array([2.0]))
-    one = dataclasses.replace(distribution, first=steep, number=np.ones(1, dtype=np.int64))
-    draws = sample_dirichlet(1.0 + one.sample_counts(DRAWS, np.random.default_rng()), np.random.default_rng())
+    single = dataclasses.replace(distribution, first=steep, number=np.ones(1, dtype=np.int64))
+    draws = sample_dirichlet(
+        1.0 + single.sample_counts(DRAWS, np.random.default_rng()), np.random.default_rng()
+    )
     assert distance(draws[:, 0, 0], Enumeration(counts, 0), 0) > LARGEST_DISTANCE
 
 
@@ -177,7 +179,7 @@ def test_guided_searches_find_what_searches_find() -> None:
     cumulative[:, -1] = 1.0
     flat = (cumulative + np.arange(3.0)[:, None]).ravel()
     rows = np.tile(np.arange(3), 20_000)
-    found = look_up(flat, guide_to(flat, 3), rows, np.random.default_rng(4))
+    places = look_up(flat, guide_to(flat, 3), rows, np.random.default_rng(4))
     target = rows + np.random.default_rng(4).random(rows.shape) * (1.0 - 2.0**-38)
-    assert np.array_equal(found, np.searchsorted(flat, target, side="right"))
-    assert np.array_equal(found // 200, rows)
+    assert np.array_equal(places, np.searchsorted(flat, target, side="right"))
+    assert np.array_equal(places // 200, rows)

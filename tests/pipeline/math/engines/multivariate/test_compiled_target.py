@@ -122,7 +122,6 @@ def test_loops_agree_with_arrays(d: int, is_regression: bool, noise: str) -> Non
 
 
 @pytest.mark.slow
-@pytest.mark.slow
 @pytest.mark.parametrize("noise", ["cone", "laplace"])
 def test_arrays_may_be_read_only(noise: str) -> None:
     """As those are that a worker gets from another process."""
@@ -134,6 +133,7 @@ def test_arrays_may_be_read_only(noise: str) -> None:
     assert np.array_equal(CompiledTarget.of(received)(same)[0], CompiledTarget.of(target)(x)[0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", ["cone", "laplace"])
 def test_loops_accept_no_state_that_has_no_density(noise: str) -> None:
     """Far out either path may overflow or lose all digits, of densities that no chain comes to."""

@@ -115,9 +115,9 @@ class Problem:
 def distance(distribution: PiecewiseTables, expected: Floats) -> float:
     """The largest t statistic of means and mean squares over the repeated cells."""
     mean, sd = distribution.mean("probability"), distribution.sd("probability")
-    found = np.concatenate([mean, sd**2 + mean**2], axis=1)
-    error = found.std(axis=0, ddof=1) / math.sqrt(REPEATS)
-    return float(np.abs((found.mean(axis=0) - expected) / error).max())
+    moments = np.concatenate([mean, sd**2 + mean**2], axis=1)
+    error = moments.std(axis=0, ddof=1) / math.sqrt(REPEATS)
+    return float(np.abs((moments.mean(axis=0) - expected) / error).max())
 
 
 @pytest.mark.slow

@@ -85,11 +85,11 @@ def test_an_inner_product_holds_every_product_between_the_ends() -> None:
 
 def test_a_rounding_is_returned_only_where_both_ends_agree() -> None:
     """All small intervals: the integer is nearest to both ends, or there is none."""
-    one, nothing = Interval(1, 1), Interval(0, 0)
+    unity, nothing = Interval(1, 1), Interval(0, 0)
     half = Fraction(1, 2)
     for low, width, other, wide in product(range(12), range(4), range(14), range(3)):
         value = rounded_quotient(
-            Interval(low, low + width), Interval(other, other + wide), one, Interval(2, 2)
+            Interval(low, low + width), Interval(other, other + wide), unity, Interval(2, 2)
         )
         ends = Fraction(low - other - wide, 2), Fraction(low + width - other, 2)
         sign = 1 if ends[1] > 0 else -1
@@ -98,7 +98,7 @@ def test_a_rounding_is_returned_only_where_both_ends_agree() -> None:
             least = Fraction(0)
         nearest = [sign * k for k in range(14) if k - half <= least and most < k + half]
         assert nearest == ([] if value is None else [value])
-    assert rounded_quotient(nothing, Interval(2, 3), one, Interval(2, 2)) is None, "1 or 3 halves"
+    assert rounded_quotient(nothing, Interval(2, 3), unity, Interval(2, 2)) is None, "1 or 3 halves"
 
 
 @pytest.mark.parametrize("ends", list(product((0, 1), repeat=3)))
