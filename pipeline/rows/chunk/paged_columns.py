@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     Table: TypeAlias = NDArray[np.int64]
 
 VARIABLE = "SUFFICE_PAGES"
-_ARROW = "arrow"
+ARROW = "arrow"
 
 _FEWEST_BLOCK_ROWS = 1 << 16
 """Rows of which codes are made at a time, at least: those of whole pages, where columns have the same."""
@@ -116,7 +116,7 @@ class ColumnReader:
 
 def is_used() -> bool:
     """Tell whether pages are read here: where the module in C was built, unless Arrow is asked for."""
-    return jit.MODULE is not None and os.environ.get(VARIABLE) != _ARROW and sys.byteorder == "little"
+    return jit.MODULE is not None and os.environ.get(VARIABLE) != ARROW and sys.byteorder == "little"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

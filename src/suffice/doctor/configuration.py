@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from suffice.doctor.contract import ok, problem, warning
 from suffice.monitoring.records import COUNTS_FOLDER
-from suffice.profile.settings import CONFIG, PUBLIC_KEYS, VARIABLES, find_profile, log_setting
+from suffice.profile.settings import CONFIG, PUBLIC_KEYS, STALL, VARIABLES, find_profile, log_setting
 from suffice.profile.values import LOG, ledger_identity, redacted
 from suffice.storage.releases.spool import spool_path
 
@@ -23,6 +23,7 @@ KNOWN = frozenset(
         *VARIABLES.values(),
         CONFIG,
         LOG,
+        STALL,
         PUBLIC_KEYS,
         COUNTS_FOLDER,
         "SUFFICE_PUBLICATION_PUBLIC_KEYS",
@@ -30,6 +31,7 @@ KNOWN = frozenset(
         "SUFFICE_PUBLICATION_KEY",
         "SUFFICE_POSTGRESQL",
         "SUFFICE_SNOWFLAKE",
+        "SUFFICE_AUDIT_POSTGRESQL",
         "SUFFICE_KERNELS",
         "SUFFICE_PAGES",
     }

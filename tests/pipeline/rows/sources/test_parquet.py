@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from suffice.errors import StageFailedError, UsageError
-from suffice.pipeline.rows.sources import contract, parquet_files
+from suffice.pipeline.rows.sources import contract, contracted_columns, parquet_files
 from suffice.pipeline.rows.sources.contract import pack, unpack
 from suffice.pipeline.rows.sources.parquet import check, pin, read, schema, splits
 from suffice.pipeline.terms.declaration.source_specs import parse_source
@@ -246,6 +246,8 @@ def test_footers_are_kept_by_the_memory_that_they_take(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     files = [write(tmp_path / f"{number}.parquet") for number in range(4)]
+    assert pin(spec_of(tmp_path)).private.files.footers[0].metadata.value is None, "small: it is read whole"
+    monkeypatch.setattr(contracted_columns, "SMALL_BYTES", 0)
     bytes_of_one = pq.read_metadata(files[0]).serialized_size
     monkeypatch.setattr(parquet_files, "_KEPT_BYTES", 2 * parquet_files._DECODED * bytes_of_one)
     monkeypatch.setattr(parquet_files, "_AT_ONCE", 1)
