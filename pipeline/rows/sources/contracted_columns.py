@@ -29,6 +29,7 @@ from suffice.pipeline.rows.sources.column_values import (
 )
 from suffice.pipeline.rows.sources.contract import Kept, PartSchema, exact_data, spec_columns
 from suffice.pipeline.rows.sources.file_access import SMALL_BYTES, PinnedFile, opened
+from suffice.pipeline.rows.sources.joined_batches import FEW_ROWS
 from suffice.pipeline.rows.sources.times_of_96_bits import (
     WALL_TIMES,
     ColumnNamesError,
@@ -154,11 +155,6 @@ class ColumnsOf(Protocol):
         """Return how they do; None where the file does not tell."""
 
 
-FEW_ROWS = 1 << 14
-"""Files of at most so many rows are read together with others, without dictionaries: Arrow does not check those
-when it joins them."""
-
-
 @exact_data(travels=True)
 class RowGroup:
     """What division into tasks needs of one row group.
@@ -251,17 +247,15 @@ def _read_footer(file: PinnedFile, columns_of: ColumnsOf, columns: Iterable[str]
     paths = {metadata.schema.column(index).path: index for index in range(metadata.num_columns)}
     wanted = {name: paths[name] for name in file_columns.stored(columns) if name in paths}
     types = {name: metadata.schema.column(index).physical_type for name, index in wanted.items()}
-    groups = []
+    groups, is_large = [], metadata.num_rows > FEW_ROWS
     for number in range(metadata.num_row_groups if file_columns.has_rows else 0):
         group = metadata.row_group(number)
         chunks = {name: group.column(index) for name, index in wanted.items()}
         # Arrow looks at this in the first row group that a task reads, and nowhere else.
         if any(chunk.physical_type != types[name] for name, chunk in chunks.items()):
             return _NO_ROWS if isinstance(columns_of, ContractedColumns) else Unreadable.NO_PARQUET
-        dictionaries = tuple(name for name, chunk in chunks.items() if _is_dictionary(chunk))
-        groups.append(
-            RowGroup(n_rows=group.num_rows, dictionaries=dictionaries if metadata.num_rows > FEW_ROWS else ())
-        )
+        dictionaries = [name for name, chunk in chunks.items() if is_large and _is_dictionary(chunk)]
+        groups.append(RowGroup(n_rows=group.num_rows, dictionaries=tuple(dictionaries)))
     return Footer(
         schema=file_columns.schema(schema.remove_metadata()),
         row_groups=tuple(groups),

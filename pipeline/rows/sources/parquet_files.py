@@ -24,13 +24,13 @@ from suffice.pipeline.cluster.workers import by_threads
 from suffice.pipeline.rows.sources.contract import Kept, PartSchema, Split, exact_data, split_rows
 from suffice.pipeline.rows.sources.contracted_columns import (
     AS_STORED,
-    FEW_ROWS,
     FileColumns,
     Footer,
     Unreadable,
     read_footers,
 )
 from suffice.pipeline.rows.sources.file_access import SMALL_BYTES, ObjectFile, PinnedFile, opened, status
+from suffice.pipeline.rows.sources.joined_batches import joined
 from suffice.pipeline.rows.sources.row_groups_by_pages import by_pages
 from suffice.pipeline.rows.sources.times_of_96_bits import parquet_file, stored_columns, with_instants
 
@@ -458,39 +458,7 @@ def read_files(
         Where a file cannot be read, or is not the pinned one.
     """
     pieces = (read_piece(piece, columns, block_rows, pages) for piece in split.pieces)
-    yield from _joined_batches(chain.from_iterable(pieces), min(block_rows, _JOINED_ROWS))
-
-
-_JOINED_ROWS = 2 * FEW_ROWS
-_JOINED_BYTES = 1 << 24
-
-
-def _joined_batches(batches: Iterable[pa.RecordBatch], most_rows: int) -> Iterator[pa.RecordBatch]:
-    """Join batches of few rows that follow one another and are typed alike: each costs who takes it .2 ms.
-
-    Dictionaries are not joined: Arrow goes by their indices without checking them.
-    """
-    held: list[pa.RecordBatch] = []
-    n_rows = n_bytes = 0
-    for batch in batches:
-        is_small = (
-            isinstance(batch, pa.RecordBatch)
-            and batch.num_columns > 0
-            and 2 * batch.num_rows <= most_rows
-            and not any(map(pa.types.is_dictionary, batch.schema.types))
-        )
-        size = batch.get_total_buffer_size() if is_small else 0
-        is_full = n_rows + batch.num_rows > most_rows or n_bytes + size > _JOINED_BYTES
-        if held and (not is_small or is_full or batch.schema != held[0].schema):
-            yield pa.concat_batches(held)
-            held, n_rows, n_bytes = [], 0, 0
-        if is_small:
-            held.append(batch)
-            n_rows, n_bytes = n_rows + batch.num_rows, n_bytes + size
-        else:
-            yield batch
-    if held:
-        yield pa.concat_batches(held)
+    yield from joined(chain.from_iterable(pieces), block_rows)
 
 
 def check_files(pinned: PinnedFiles) -> None:

@@ -101,6 +101,20 @@ def test_what_is_no_parquet_file_is_an_error_that_quotes_nothing(tmp_path: Path)
     assert caught.value.__context__ is None
 
 
+@pytest.mark.parametrize("store_schema", [True, False])
+def test_a_name_of_a_column_that_is_no_text_is_an_error_that_says_so(
+    tmp_path: Path, store_schema: bool
+) -> None:
+    path = tmp_path / "data.parquet"
+    pq.write_table(pa.table({"x": [1.0], "k": ["a"], CANARY: [1]}), path, store_schema=store_schema)
+    path.write_bytes(path.read_bytes().replace(CANARY.encode(), b"\xff" + CANARY[1:].encode()))
+    with pytest.raises(UsageError, match=r"data\.parquet has a column whose name is no UTF-8") as caught:
+        pin(spec_of(path))
+    assert CANARY[1:] not in str(caught.value)
+    assert caught.value.__cause__ is None
+    assert caught.value.__context__ is None
+
+
 def test_one_file_under_two_names_is_refused(tmp_path: Path) -> None:
     path = write(tmp_path / "a.parquet")
     (tmp_path / "b.parquet").symlink_to(path)
@@ -256,3 +270,14 @@ def test_footers_are_kept_by_the_memory_that_they_take(
     assert [footer.metadata.value is not None for footer in footers] == [True, True, False, False]
     assert len({id(footer.schema) for footer in footers}) == 1
     assert len(rows_read(pinned)) == 4 * len(rows_read(pin(spec_of(files[0]))))
+
+
+def test_small_files_are_read_together(tmp_path: Path) -> None:
+    for number in range(4):
+        write(tmp_path / f"{number}.parquet")
+    pinned = pin(spec_of(tmp_path))
+    (split,) = splits(pinned)
+    (block,) = read(split, ("x", "k"), 1 << 17)
+    assert block.column(0).to_pylist() == list(range(100)) * 4
+    assert block.column(1).to_pylist() == ["a", "b"] * 200
+    assert [of.num_rows for of in read(split, ("x",), 50)] == [50] * 8
