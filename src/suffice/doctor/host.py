@@ -42,7 +42,7 @@ def examine_versions(_: Settings) -> Iterator[Fact]:
     except MissingExtraError as error:
         yield warning("this host cannot release: the engine is not installed", str(error))
     except UsageError as error:
-        variable, _, way_out = str(error).partition(": ")
+        variable, way_out = str(error).split(": ", 1)
         yield problem(f"this host cannot release: {variable} has an unknown value", way_out)
     else:
         yield ok("this host can release: the engine is installed")
