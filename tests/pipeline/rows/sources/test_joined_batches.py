@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pytest
 
 from suffice.pipeline.rows.sources import joined_batches
 from suffice.pipeline.rows.sources.joined_batches import joined
+
+if TYPE_CHECKING:
+    import pytest
 
 
 def batch(*values: Any, kind: pa.DataType | None = None) -> pa.RecordBatch:
