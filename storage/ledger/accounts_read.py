@@ -82,8 +82,11 @@ class AccountsRead(ABC):
         """Return by window, or ``all``, what was returned of charges, in the account's measure."""
 
     @abstractmethod
-    def held(self, dataset: str) -> tuple[HeldCharges, ...]:
-        """Return what charges hold of an account, those of one window, plan and loss together."""
+    def held(self, dataset: str) -> Iterator[HeldCharges]:
+        """Give what charges hold of an account; of many, those of one window, plan and loss together.
+
+        As `charges`, they are read while they are asked for.
+        """
 
     @abstractmethod
     def failed_readings(self, dataset: str) -> tuple[KeyCount, ...]:

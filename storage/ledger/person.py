@@ -226,9 +226,10 @@ def _held(
     ledger: Ledger, account: Account, *, in_rho: bool = False
 ) -> Iterator[tuple[str | None, str, Fraction]]:
     """Give the grid, the window and the amount of what charges hold of an account."""
-    held = ledger.held(account.dataset)
-    grids = {plan_hash: _grid(ledger.plan(plan_hash)) for plan_hash in {each.plan_hash for each in held}}
-    for each in held:
+    grids: dict[str, str | None] = {}
+    for each in ledger.held(account.dataset):
+        if each.plan_hash not in grids:
+            grids[each.plan_hash] = _grid(ledger.plan(each.plan_hash))
         amount = each.loss.amount
         if in_rho and each.loss.epsilon is not None:
             amount = amount**2 / 2

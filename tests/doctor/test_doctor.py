@@ -215,6 +215,18 @@ def test_a_host_without_the_engine_is_told_what_to_install(monkeypatch: pytest.M
     assert (last.state, "suffice[pipeline]" in last.remedy) == ("warning", True)
 
 
+@pytest.mark.parametrize("variable", ["SUFFICE_KERNELS", "SUFFICE_PAGES"])
+def test_a_variable_that_chooses_nothing_is_a_problem(monkeypatch: pytest.MonkeyPatch, variable: str) -> None:
+    monkeypatch.setenv(variable, SECRET)
+    *_, last = host.examine_versions(None)  # type: ignore[arg-type]
+    assert last.state == "problem"
+    assert variable in last.observed
+    assert SECRET not in last.observed + last.remedy
+    for known in ("", "numba" if variable == "SUFFICE_KERNELS" else "arrow"):
+        monkeypatch.setenv(variable, known)
+        assert all(fact.state != "problem" for fact in host.examine_versions(None))  # type: ignore[arg-type]
+
+
 def test_no_secret_is_shown(
     workspace: Workspace, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

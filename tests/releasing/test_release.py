@@ -23,6 +23,7 @@ from suffice.errors import (
     SpecChangedError,
     SpecError,
     StoreError,
+    UsageError,
     WrongStoreError,
 )
 from suffice.releasing.release import carry_out
@@ -265,6 +266,17 @@ def test_a_missing_engine_is_named_before_anything_is_charged(workspace: Workspa
     assert finished.returncode == 1, finished.stderr
     assert json.loads(finished.stdout)["error"]["type"] == "MissingExtraError"
     assert "suffice[pipeline]" in finished.stdout
+    assert workspace.charge() is None
+
+
+@pytest.mark.parametrize("variable", ["SUFFICE_KERNELS", "SUFFICE_PAGES"])
+def test_a_variable_that_chooses_nothing_is_refused_before_anything_is_charged(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch, variable: str
+) -> None:
+    monkeypatch.setenv(variable, "of another kind")
+    with pytest.raises(UsageError, match=f"{variable}: this is not .*: set that, or leave it") as caught:
+        workspace.run()
+    assert "of another kind" not in str(caught.value)
     assert workspace.charge() is None
 
 

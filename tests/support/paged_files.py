@@ -211,6 +211,7 @@ def compare(content: bytes, path: Path, columns: Sequence[str] = COLUMNS) -> int
 def every_row_group_is_served(change: Callable[..., None]) -> None:
     """Have small row groups served too, in small blocks."""
     change(paged_columns, "_FEWEST_ROWS", 0)
+    change(paged_columns, "_FEWEST_PAGE_ROWS", 0)
     change(paged_columns, "_FEWEST_BLOCK_ROWS", 64)
     change(paged_columns, "_BATCH_ROWS", 128)
     change(paged_columns, "_READ_BYTES", 1 << 11)

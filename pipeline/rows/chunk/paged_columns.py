@@ -37,13 +37,16 @@ if TYPE_CHECKING:
     Table: TypeAlias = NDArray[np.int64]
 
 VARIABLE = "SUFFICE_PAGES"
-_ARROW = "arrow"
+ARROW = "arrow"
 
 _FEWEST_BLOCK_ROWS = 1 << 16
 """Rows of which codes are made at a time, at least: those of whole pages, where columns have the same."""
 _FEWEST_ROWS = 1 << 15
 """In a row group: in smaller ones a column's beginning costs more than what is saved."""
 _MOST_PAGE_ROWS = 1 << 17
+_FEWEST_PAGE_ROWS = 1 << 12
+"""In a page that is decompressed, or whose texts are read, for itself: of smaller ones, where several follow
+one another, each costs more than Arrow takes."""
 _MOST_ENTRIES = 1 << 18
 _MOST_READY_ROWS = _FEWEST_BLOCK_ROWS + _MOST_PAGE_ROWS
 _MOST_PAGE_BYTES = 1 << 22
@@ -116,7 +119,7 @@ class ColumnReader:
 
 def is_used() -> bool:
     """Tell whether pages are read here: where the module in C was built, unless Arrow is asked for."""
-    return jit.MODULE is not None and os.environ.get(VARIABLE) != _ARROW and sys.byteorder == "little"
+    return jit.MODULE is not None and os.environ.get(VARIABLE) != ARROW and sys.byteorder == "little"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -429,6 +432,12 @@ def _alike(window: Bytes, table: Table, of: _Stored) -> Iterator[_Pages]:
     start = 0
     while start < len(headers):
         kind, encoding, _, begin = headers[start][:4]
+        is_alone = is_each_alone or kind != _DATA_PAGE or (not encoding and of.width is None)
+        following = headers[start + 1 : start + 3]
+        sizes = [header[_N_VALUES] for header in (headers[start], *following[:1])]
+        is_of_few = len(following) > 1 and max(sizes) < _FEWEST_PAGE_ROWS
+        if is_alone and is_of_few and kind != _DICTIONARY_PAGE:
+            raise _LeftToArrowError
         n_values = compressed = size = 0
         end = start
         for header in headers[start:]:
@@ -438,7 +447,6 @@ def _alike(window: Bytes, table: Table, of: _Stored) -> Iterator[_Pages]:
             is_full = (
                 n_values + header[_N_VALUES] > _BATCH_ROWS or size + header[_UNCOMPRESSED] > _BATCH_BYTES
             )
-            is_alone = is_each_alone or kind != _DATA_PAGE or (not encoding and of.width is None)
             if end > start and (is_full or is_alone or header[:2] != [kind, encoding]):
                 break
             if header[_CHECKSUM] >= 0:

@@ -8,6 +8,7 @@ nothing whose unit is there and does not read.
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -27,9 +28,11 @@ from suffice.pipeline.rows.sources.column_values import (
     stored_family,
 )
 from suffice.pipeline.rows.sources.contract import Kept, PartSchema, exact_data, spec_columns
-from suffice.pipeline.rows.sources.file_access import PinnedFile, opened
+from suffice.pipeline.rows.sources.file_access import SMALL_BYTES, PinnedFile, opened
+from suffice.pipeline.rows.sources.joined_batches import FEW_ROWS
 from suffice.pipeline.rows.sources.times_of_96_bits import (
     WALL_TIMES,
+    ColumnNamesError,
     as_wall_times,
     is_of_96_bits,
     parquet_file,
@@ -181,7 +184,8 @@ class Footer:
     columns : FileColumns
         How the file's columns become the source's.
     metadata : Kept
-        The footer itself, which holds the least and the largest value of columns: it never travels.
+        The footer itself, which holds the least and the largest value of columns: it never travels. Small
+        files are read whole, with their footers.
     absent : tuple of str
         Columns that other files of the source hold and this one does not: they are null in it.
     """
@@ -209,8 +213,17 @@ class Footer:
         )
 
 
-def read_footers(files: Sequence[tuple[PinnedFile, ColumnsOf, tuple[str, ...]]]) -> list[Footer | None]:
-    """Read the footers of some files; None for what is no Parquet file, or cannot be read.
+class Unreadable(StrEnum):
+    """Why a file is refused, as messages say it."""
+
+    NO_PARQUET = "cannot be read as a Parquet file"
+    NO_TEXT = "has a column whose name is no UTF-8, as names of columns in Parquet have to be"
+
+
+def read_footers(
+    files: Sequence[tuple[PinnedFile, ColumnsOf, tuple[str, ...]]],
+) -> list[Footer | Unreadable]:
+    """Read the footers of some files, or say why one cannot be read.
 
     Parameters
     ----------
@@ -220,27 +233,34 @@ def read_footers(files: Sequence[tuple[PinnedFile, ColumnsOf, tuple[str, ...]]])
     return [_read_footer(*each) for each in files]
 
 
-def _read_footer(file: PinnedFile, columns_of: ColumnsOf, columns: Iterable[str]) -> Footer | None:
+def _read_footer(file: PinnedFile, columns_of: ColumnsOf, columns: Iterable[str]) -> Footer | Unreadable:
     try:
         with opened(file) as stream, parquet_file(stream) as parquet:
             metadata, schema = parquet.metadata, stored_columns(parquet)
-    except (pa.ArrowException, OSError):
-        return _NO_ROWS if isinstance(columns_of, ContractedColumns) and _is_open_to(file) else None
+    except (pa.ArrowException, OSError) as error:
+        if isinstance(columns_of, ContractedColumns) and _is_open_to(file):
+            return _NO_ROWS
+        return Unreadable.NO_TEXT if isinstance(error, ColumnNamesError) else Unreadable.NO_PARQUET
     file_columns = columns_of.of(schema)
     if file_columns is None:
-        return None
+        return Unreadable.NO_PARQUET
     paths = {metadata.schema.column(index).path: index for index in range(metadata.num_columns)}
     wanted = {name: paths[name] for name in file_columns.stored(columns) if name in paths}
-    groups = []
+    types = {name: metadata.schema.column(index).physical_type for name, index in wanted.items()}
+    groups, is_large = [], metadata.num_rows > FEW_ROWS
     for number in range(metadata.num_row_groups if file_columns.has_rows else 0):
         group = metadata.row_group(number)
-        dictionaries = tuple(name for name, index in wanted.items() if _is_dictionary(group.column(index)))
-        groups.append(RowGroup(n_rows=group.num_rows, dictionaries=dictionaries))
+        chunks = {name: group.column(index) for name, index in wanted.items()}
+        # Arrow looks at this in the first row group that a task reads, and nowhere else.
+        if any(chunk.physical_type != types[name] for name, chunk in chunks.items()):
+            return _NO_ROWS if isinstance(columns_of, ContractedColumns) else Unreadable.NO_PARQUET
+        dictionaries = [name for name, chunk in chunks.items() if is_large and _is_dictionary(chunk)]
+        groups.append(RowGroup(n_rows=group.num_rows, dictionaries=tuple(dictionaries)))
     return Footer(
         schema=file_columns.schema(schema.remove_metadata()),
         row_groups=tuple(groups),
         columns=file_columns,
-        metadata=Kept(metadata),
+        metadata=Kept() if file.size <= SMALL_BYTES else Kept(metadata),
     )
 
 

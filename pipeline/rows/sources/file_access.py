@@ -214,7 +214,7 @@ def is_data_file(name: str, kind: str = "parquet") -> bool:
     """Tell whether a directory's file of this name is read: hidden ones, and markers, are not."""
     if kind == _COMPRESSED_KIND and compression_of(name) is not None:
         name = name.rpartition(".")[0]
-    return Path(name).suffix.lower() == f".{kind}" and not name.startswith((".", "_"))
+    return name.lower().endswith(f".{kind}") and not name.startswith((".", "_"))
 
 
 def compression_of(address: str) -> str | None:
@@ -451,6 +451,10 @@ def _client(bucket: str) -> ObjectStore:
 @lru_cache(maxsize=16)
 def _connected(bucket: str, _settings: tuple[tuple[str, str], ...]) -> ObjectStore:
     return connect(bucket, retries=_RETRIES)
+
+
+SMALL_BYTES = 1 << 20
+"""Files of at most so many bytes are read whole; objects by one request."""
 
 
 @exact_data(travels=True)

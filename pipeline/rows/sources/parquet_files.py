@@ -10,7 +10,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import partial
-from itertools import groupby
+from itertools import chain, groupby
 from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, TypeAlias, TypeVar
 
 import numpy as np
@@ -22,8 +22,15 @@ from suffice.arrays import number_array
 from suffice.errors import StageFailedError, UsageError
 from suffice.pipeline.cluster.workers import by_threads
 from suffice.pipeline.rows.sources.contract import Kept, PartSchema, Split, exact_data, split_rows
-from suffice.pipeline.rows.sources.contracted_columns import AS_STORED, FileColumns, Footer, read_footers
-from suffice.pipeline.rows.sources.file_access import ObjectFile, PinnedFile, opened, status
+from suffice.pipeline.rows.sources.contracted_columns import (
+    AS_STORED,
+    FileColumns,
+    Footer,
+    Unreadable,
+    read_footers,
+)
+from suffice.pipeline.rows.sources.file_access import SMALL_BYTES, ObjectFile, PinnedFile, opened, status
+from suffice.pipeline.rows.sources.joined_batches import joined
 from suffice.pipeline.rows.sources.row_groups_by_pages import by_pages
 from suffice.pipeline.rows.sources.times_of_96_bits import parquet_file, stored_columns, with_instants
 
@@ -83,8 +90,6 @@ def surveyed(look: Callable[[Sequence[Item]], list[Found]], items: Sequence[Item
 _DAMAGED = "cannot be read: it is damaged, or access to it was lost"
 _READ_BYTES = 1 << 20
 """Read of a column at a time: otherwise a whole row group's bytes would be in memory."""
-_SMALL_BYTES = 1 << 20
-"""Objects of at most so many bytes are fetched whole, with their footer, by one request."""
 _FETCH_BYTES = 1 << 25
 """Columns of consecutive row groups that are fetched of an object at a time, or of one where it has more."""
 
@@ -218,11 +223,12 @@ def _batches(
     stored: BinaryIO, piece: RowGroups, names: list[str], block_rows: int, pages: PageReader | None
 ) -> Iterator[pa.RecordBatch]:
     fetched = stored if isinstance(stored, ObjectFile) else None
-    if fetched is not None and piece.file.size <= _SMALL_BYTES:
+    is_small = piece.file.size <= SMALL_BYTES
+    if fetched is not None and is_small:
         fetched.fetch([(0, piece.file.size)])
         fetched = None
     with parquet_file(
-        stored,
+        pa.BufferReader(stored.read()) if is_small else stored,
         metadata=piece.metadata.value,
         read_dictionary=list(piece.dictionaries),
         page_checksum_verification=True,
@@ -354,9 +360,9 @@ def pin_files(
     read = _within_memory(footer for part in parts for footer in surveyed(read_footers, part))
     footers: list[Footer] = []
     for (file, _), footer in zip(files, read, strict=True):
-        if footer is None:
+        if isinstance(footer, Unreadable):
             called = file.address if root is None else f"below {root}"
-            message = f"{place}: the file {called} cannot be read as a Parquet file"
+            message = f"{place}: the file {called} {footer}"
             raise UsageError(message)
         footers.append(footer)
     return PinnedFiles(
@@ -451,8 +457,8 @@ def read_files(
     StageFailedError
         Where a file cannot be read, or is not the pinned one.
     """
-    for piece in split.pieces:
-        yield from read_piece(piece, columns, block_rows, pages)
+    pieces = (read_piece(piece, columns, block_rows, pages) for piece in split.pieces)
+    yield from joined(chain.from_iterable(pieces), block_rows)
 
 
 def check_files(pinned: PinnedFiles) -> None:
@@ -467,13 +473,13 @@ def check_files(pinned: PinnedFiles) -> None:
         check_file(file, pinned.called(file))
 
 
-def _within_memory(footers: Iterable[Footer | None]) -> Iterator[Footer | None]:
+def _within_memory(footers: Iterable[Footer | Unreadable]) -> Iterator[Footer | Unreadable]:
     """Let go of the footers beyond those that memory is set aside for; schemas that are alike are one."""
     left = _KEPT_BYTES
     schemas: dict[pa.Schema, pa.Schema] = {}
     for footer in footers:
-        if footer is None:
-            yield None
+        if isinstance(footer, Unreadable):
+            yield footer
             continue
         kept = footer.metadata.value
         left -= _DECODED * kept.serialized_size if kept is not None else 0

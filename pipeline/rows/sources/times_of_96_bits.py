@@ -25,15 +25,28 @@ WALL_TIMES = frozenset({ColumnFamily.TIMESTAMP, ColumnFamily.DATE})
 _MARK = {b"physical type": b"INT96"}
 
 
+class ColumnNamesError(pa.ArrowInvalid):  # type: ignore[misc]
+    """A Parquet file has a column whose name is no UTF-8: Arrow reads none of such a file."""
+
+
 def parquet_file(content: BinaryIO | str, **options: Any) -> pq.ParquetFile:
-    """Open a Parquet file whose times of 96 bits are read in microseconds; for options see `ParquetFile`."""
-    return pq.ParquetFile(content, coerce_int96_timestamp_unit=_INSTANT.unit, **options)
+    """Open a Parquet file whose times of 96 bits are read in microseconds; for options see `ParquetFile`.
+
+    Raises
+    ------
+    ColumnNamesError
+        And Arrow's own, of which it is one.
+    """
+    try:
+        return pq.ParquetFile(content, coerce_int96_timestamp_unit=_INSTANT.unit, **options)
+    except UnicodeDecodeError:
+        raise ColumnNamesError from None
 
 
 def stored_columns(file: pq.ParquetFile) -> pa.Schema:
     """Return the columns of a file; times of 96 bits are instants, and known by `is_of_96_bits`."""
-    names = _names(file.metadata)
     schema: pa.Schema = file.schema_arrow
+    names = _names(file, schema)
     if not names:
         return schema
     return pa.schema([_marked(of) if of.name in names else of for of in schema], metadata=schema.metadata)
@@ -51,7 +64,7 @@ def is_of_96_bits(field: pa.Field) -> bool:
 
 def with_instants(batch: pa.RecordBatch, file: pq.ParquetFile) -> pa.RecordBatch:
     """Return a batch that was read from a file, with times of 96 bits as instants."""
-    names = _names(file.metadata)
+    names = _names(file, batch.schema)
     if not names.intersection(batch.schema.names):
         return batch
     arrays = [
@@ -66,8 +79,11 @@ def as_wall_times(column: pa.Array) -> pa.Array:
     return column.view(WALL_TIME)
 
 
-def _names(metadata: pq.FileMetaData) -> frozenset[str]:
+def _names(file: pq.ParquetFile, schema: pa.Schema) -> frozenset[str]:
     """Return the columns of times of 96 bits; those within lists and structures are read by nobody."""
+    if not any(map(pa.types.is_timestamp, schema.types)):
+        return frozenset()
+    metadata = file.metadata
     columns = (metadata.schema.column(index) for index in range(metadata.num_columns))
     # What lies within another column has that one's name, too, in its path.
     return frozenset(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from suffice.doctor.contract import ok, problem, warning
 from suffice.monitoring.records import COUNTS_FOLDER
 from suffice.profile.finding import CONFIG, find_profile
-from suffice.profile.settings import PUBLIC_KEYS, VARIABLES, log_setting
+from suffice.profile.settings import PUBLIC_KEYS, STALL, VARIABLES, log_setting
 from suffice.profile.values import LOG, ledger_identity, redacted
 from suffice.storage.releases.spool import spool_path
 
@@ -24,6 +24,7 @@ KNOWN = frozenset(
         *VARIABLES.values(),
         CONFIG,
         LOG,
+        STALL,
         PUBLIC_KEYS,
         COUNTS_FOLDER,
         "SUFFICE_PUBLICATION_PUBLIC_KEYS",
@@ -31,6 +32,7 @@ KNOWN = frozenset(
         "SUFFICE_PUBLICATION_KEY",
         "SUFFICE_POSTGRESQL",
         "SUFFICE_SNOWFLAKE",
+        "SUFFICE_AUDIT_POSTGRESQL",
         "SUFFICE_KERNELS",
         "SUFFICE_PAGES",
     }

@@ -12,7 +12,7 @@ from importlib.metadata import PackageNotFoundError, metadata, requires, version
 from typing import TYPE_CHECKING, Any
 
 from suffice.doctor.contract import ok, problem, skipped, warning
-from suffice.errors import MissingExtraError
+from suffice.errors import MissingExtraError, UsageError
 from suffice.releasing.run import loops_in_words, require_engine
 
 if TYPE_CHECKING:
@@ -41,6 +41,9 @@ def examine_versions(_: Settings) -> Iterator[Fact]:
         require_engine()
     except MissingExtraError as error:
         yield warning("this host cannot release: the engine is not installed", str(error))
+    except UsageError as error:
+        variable, way_out = str(error).split(": ", 1)
+        yield problem(f"this host cannot release: {variable} has an unknown value", way_out)
     else:
         yield ok("this host can release: the engine is installed")
         yield ok(f"the inner loops of a release are {loops_in_words()}")

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import os
 import warnings
 from dataclasses import replace
 from functools import partial
@@ -463,6 +464,8 @@ def require_engine() -> None:
     ------
     MissingExtraError
         Where the engine or the noise source is not installed.
+    UsageError
+        Where a variable that chooses how rows are summed has no value that it may have.
     """
     try:
         for module in (
@@ -474,3 +477,9 @@ def require_engine() -> None:
             importlib.import_module(module)
     except ModuleNotFoundError:
         raise errors.MissingExtraError("a release", "pipeline") from None
+    from suffice.pipeline.rows.chunk import jit, paged_columns
+
+    for variable, value in ((jit.VARIABLE, jit.NUMBA), (paged_columns.VARIABLE, paged_columns.ARROW)):
+        if os.environ.get(variable) not in {None, "", value}:
+            message = f"{variable}: this is not {value}: set that, or leave it unset"
+            raise errors.UsageError(message)

@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from datetime import datetime
 from importlib import import_module
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import func, insert, select, text, update
@@ -123,6 +124,8 @@ _MEASURE = (
 
 _LOOKED_AT = 100
 """Of an account's charges, the newest that are asked for what they state of time zone data."""
+_MOST_TOGETHER = 10_000
+"""Charges that are put together, so that memory does not grow with the history."""
 _AT_ONCE = 1000
 """Rows that a stream reads at a time."""
 
@@ -278,23 +281,21 @@ def read_windows(connection: Connection, row: Row[Any]) -> Iterator[WindowBalanc
         )
 
 
-def read_held(connection: Connection, dataset: str) -> tuple[HeldCharges, ...]:
-    """Return what charges hold of an account, those of one window, plan and loss together."""
+def read_held(connection: Connection, dataset: str) -> Iterator[HeldCharges]:
+    """Give what charges hold of an account; of many, those of one window, plan and loss together."""
+    row = read_account_row(connection, dataset)
     columns = tables.charges.c
     query = select(columns.window, columns.plan_hash, columns.charged).where(
         columns.dataset == dataset,
         (columns.state != ChargeState.ABANDONED) | (columns.drew & ~columns.draw_returned),
     )
-    held: Counter[tuple[str, str, int]] = Counter()  # here: nothing is sorted on a disk that may be full
-    for window, plan_hash, charged in stream(connection, query):
-        held[window, plan_hash, charged] += 1
-    if not held:
-        return ()
-    measure = measure_of(read_account_row(connection, dataset))
-    return tuple(
-        HeldCharges(window=window, plan_hash=plan_hash, loss=measure.loss(charged), number=number)
-        for (window, plan_hash, charged), number in held.items()
-    )
+    measure = measure_of(row)
+    charges = map(tuple, stream(connection, query))
+    # here: nothing is sorted on a disk that may be full
+    while held := Counter(islice(charges, _MOST_TOGETHER)):
+        for (window, plan_hash, charged), number in held.items():
+            loss = measure.loss(charged)
+            yield HeldCharges(window=window, plan_hash=plan_hash, loss=loss, number=number)
 
 
 def read_returned(connection: Connection, dataset: str) -> dict[str, Fraction]:

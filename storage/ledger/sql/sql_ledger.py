@@ -286,9 +286,9 @@ class SqlLedger(Ledger):
         with self._read() as connection:
             return read_returned(connection, dataset)
 
-    def held(self, dataset: str) -> tuple[HeldCharges, ...]:
+    def held(self, dataset: str) -> Iterator[HeldCharges]:
         with self._read() as connection:
-            return read_held(connection, dataset)
+            yield from read_held(connection, dataset)
 
     def failed_readings(self, dataset: str) -> tuple[KeyCount, ...]:
         with self._read() as connection:

@@ -18,6 +18,7 @@ from suffice.errors import (
     WrongStoreError,
 )
 from suffice.storage.ledger.charge import ChargeRequest, ChargeState
+from suffice.storage.ledger.person import person_view
 from support.charging import MANIFEST, drawn, entry_count, published, shown
 from support.ledger_sql import rows
 from support.losses import MEASURES
@@ -309,3 +310,20 @@ def test_a_plan_is_kept_once_however_often_it_is_charged(
     assert ledger.plan(request.plan_hash) == request.plan_json
     with pytest.raises(LedgerCorruptError, match="no plan with the hash"):
         ledger.plan("0" * 64)
+
+
+@pytest.mark.parametrize("together", [1, 2, 100])
+def test_what_charges_hold_is_given_a_few_at_a_time(
+    ledger: Ledger, make_request: MakeRequest, monkeypatch: pytest.MonkeyPatch, together: int
+) -> None:
+    monkeypatch.setattr("suffice.storage.ledger.sql.rows._MOST_TOGETHER", together)
+    ledger.abandon(ledger.reserve(make_request(name="returned")), reason="x")
+    for number in range(3):
+        ledger.reserve(make_request(name=f"series-{number}", plan={"a": "1"}))
+    held = list(ledger.held("flights"))
+    assert sum(each.number for each in held) == 3
+    assert max(each.number for each in held) == min(together, 3)
+    spent = ledger.account("flights").reserved
+    assert sum((each.number * each.loss.amount for each in held), Fraction(0)) == spent
+    with ledger.at_one_moment():  # plans are looked up while charges are given
+        assert person_view(ledger, ledger.account("flights")).loss.of_all == spent

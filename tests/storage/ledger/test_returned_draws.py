@@ -92,7 +92,7 @@ def test_a_draw_that_was_taken_over_is_returned(
     assert returned.counts_as == "returned"
     assert ledger.remaining(dataset, window) == 3
     assert ledger.returned(dataset) == {window: 1}
-    assert ledger.held(dataset) == ()
+    assert tuple(ledger.held(dataset)) == ()
     assert [(key.label, key.count) for key in ledger.returned_draws(dataset)] == [
         (f"delays@{window}" if grid else "delays", 1)
     ]

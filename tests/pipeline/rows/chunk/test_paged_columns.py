@@ -18,6 +18,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from suffice.errors import UsageError
 from suffice.pipeline.rows import sources
 from suffice.pipeline.rows.chunk import jit, paged_columns
 from suffice.pipeline.rows.chunk.partition import chunk, chunk_job
@@ -186,6 +187,41 @@ def test_row_groups_of_other_sizes_than_the_footer_says(tmp_path: Path) -> None:
     # Arrow goes on with the fiftieth row of the first row group, which no row group says to have.
     compare(shorter, path)
     assert len(read(path, COLUMNS, by_pages=True)[0]["whole"]) == 99
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("group", [0, 1, 2])
+def test_row_groups_of_another_type_than_the_footer_says(tmp_path: Path, group: int) -> None:
+    path = tmp_path / "file.parquet"
+    pq.write_table(table(150, 1).select(["number", "small"]), path, row_group_size=50, compression="zstd")
+    content = path.read_bytes()
+    of_64_bits, of_32_bits = b"\x15\x04\x19", b"\x15\x02\x19"  # and then encodings
+    places = [at for at in range(len(content)) if content[at : at + 3] == of_64_bits]
+    at = places[-3:][group]  # another one stands in the schema
+    compare(content[:at] + of_32_bits + content[at + 3 :], path, ["number", "small"])
+    assert read(path, ["number"], by_pages=True)[0] == REFUSED
+    with pytest.raises(UsageError, match="cannot be read as a Parquet file"):
+        parquet_files.pin_files([(status(str(path)), AS_STORED)], ("number",), place="here")
+    assert compare(path.read_bytes(), path, ["small"]) == 150, "the other column is as the footer says"
+
+
+@pytest.mark.parametrize(
+    ("rows", "options", "is_paged"),
+    [
+        (64, {"compression": "snappy"}, False),
+        (64, {"compression": "none", "use_dictionary": False}, False),
+        (64, {"compression": "zstd"}, True),  # many are decompressed at once
+        (5000, {"compression": "snappy"}, True),
+    ],
+)
+def test_small_pages_that_are_read_one_by_one_are_left_to_arrow(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: int, options: dict[str, Any], is_paged: bool
+) -> None:
+    monkeypatch.setattr(paged_columns, "_FEWEST_ROWS", 0)
+    path = tmp_path / "file.parquet"
+    columns = ["word", "whole"]
+    pq.write_table(table(20_100, 1).select(columns), path, write_batch_size=rows, data_page_size=1, **options)
+    assert compare(path.read_bytes(), path, columns) == (20_100 if is_paged else 0)
 
 
 def line(size: int, n_values: int, levels: int = -1, n_nulls: int = -1) -> Any:

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from suffice.errors import StageFailedError, UsageError
-from suffice.pipeline.rows.sources import contract, parquet_files
+from suffice.pipeline.rows.sources import contract, contracted_columns, parquet_files
 from suffice.pipeline.rows.sources.contract import pack, unpack
 from suffice.pipeline.rows.sources.parquet import check, pin, read, schema, splits
 from suffice.pipeline.terms.declaration.source_specs import parse_source
@@ -97,6 +97,20 @@ def test_what_is_no_parquet_file_is_an_error_that_quotes_nothing(tmp_path: Path)
     with pytest.raises(UsageError, match="cannot be read as a Parquet file") as caught:
         pin(spec_of(path))
     assert CANARY not in str(caught.value)
+    assert caught.value.__cause__ is None
+    assert caught.value.__context__ is None
+
+
+@pytest.mark.parametrize("store_schema", [True, False])
+def test_a_name_of_a_column_that_is_no_text_is_an_error_that_says_so(
+    tmp_path: Path, store_schema: bool
+) -> None:
+    path = tmp_path / "data.parquet"
+    pq.write_table(pa.table({"x": [1.0], "k": ["a"], CANARY: [1]}), path, store_schema=store_schema)
+    path.write_bytes(path.read_bytes().replace(CANARY.encode(), b"\xff" + CANARY[1:].encode()))
+    with pytest.raises(UsageError, match=r"data\.parquet has a column whose name is no UTF-8") as caught:
+        pin(spec_of(path))
+    assert CANARY[1:] not in str(caught.value)
     assert caught.value.__cause__ is None
     assert caught.value.__context__ is None
 
@@ -246,6 +260,8 @@ def test_footers_are_kept_by_the_memory_that_they_take(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     files = [write(tmp_path / f"{number}.parquet") for number in range(4)]
+    assert pin(spec_of(tmp_path)).private.files.footers[0].metadata.value is None, "small: it is read whole"
+    monkeypatch.setattr(contracted_columns, "SMALL_BYTES", 0)
     bytes_of_one = pq.read_metadata(files[0]).serialized_size
     monkeypatch.setattr(parquet_files, "_KEPT_BYTES", 2 * parquet_files._DECODED * bytes_of_one)
     monkeypatch.setattr(parquet_files, "_AT_ONCE", 1)
@@ -254,3 +270,14 @@ def test_footers_are_kept_by_the_memory_that_they_take(
     assert [footer.metadata.value is not None for footer in footers] == [True, True, False, False]
     assert len({id(footer.schema) for footer in footers}) == 1
     assert len(rows_read(pinned)) == 4 * len(rows_read(pin(spec_of(files[0]))))
+
+
+def test_small_files_are_read_together(tmp_path: Path) -> None:
+    for number in range(4):
+        write(tmp_path / f"{number}.parquet")
+    pinned = pin(spec_of(tmp_path))
+    (split,) = splits(pinned)
+    (block,) = read(split, ("x", "k"), 1 << 17)
+    assert block.column(0).to_pylist() == list(range(100)) * 4
+    assert block.column(1).to_pylist() == ["a", "b"] * 200
+    assert [of.num_rows for of in read(split, ("x",), 50)] == [50] * 8
