@@ -26,7 +26,7 @@ check: lint # lint, and the tests of what differs from origin/main; SINCE=HEAD~3
 # Each process that finds no machine code beside the modules compiles all of it: here two do, for all.
 KERNELS := $(if $(SLOW),$(addprefix suffice.pipeline.math.engines.,multivariate.target_kernel \
     mean_variance.slice_kernel)) $(addprefix \
-    suffice.pipeline.math.engines.,one_sum.block_kernel normal.node_kernel one_sum.pair_kernel) \
+    suffice.pipeline.math.engines.,one_sum.plane_kernel normal.node_kernel one_sum.pair_kernel) \
     $(addprefix suffice.pipeline.rows.,chunk.partition contribution.records)
 
 # Three processes on two cores: servers and stalled workers let one wait for minutes.
