@@ -1,11 +1,12 @@
 """Latent pairs of many cells by the blocks of ``nodes``, in compiled loops; these are in ``block_kernel``.
 
-Under usual priors blocks are ``COARSE``: moments and evidences were within 2e-4 of finer ones, and levels of
-quantiles within .01 (decision 177 says of which cells; this is no bound). Under others they are ``AS_ARRAYS``
-have them: answers are those of ``nodes`` and ``merged`` but for rounding, as the same numbers decide which
-blocks there are, and what is merged. Where a width lies on the very edge between two points of the lattice
-of merging, as ratios of counts do, rounding decides: levels of quantiles differ by some 1e-5. A cell of very
-many blocks or pairs, or with next to no noise, is left to arrays.
+Under usual priors blocks are of N and S together, in ``plane_kernel``, where the noise is not narrow beside
+whole numbers, and else ``COARSE``: decisions 187 and 177 say what these were off by, which is no bound.
+Under others they are ``AS_ARRAYS`` have them: answers are those of ``nodes`` and ``merged`` but for
+rounding, as the same numbers decide which blocks there are, and what is merged. Where a width lies on the
+very edge between two points of the lattice of merging, as ratios of counts do, rounding decides: levels of
+quantiles differ by some 1e-5. A cell of very many blocks or pairs, or with next to no noise, is left to
+arrays.
 """
 
 from __future__ import annotations
@@ -120,7 +121,7 @@ COARSE = Fineness(
 FINER = replace(AS_ARRAYS, of_n=1e-7, of_total=1e-6, parts=3.0, has_pieces=True)
 """Of cells under usual priors whose mixture has a wide component, or what is far away."""
 PLANE_NATS, PLANE_ERROR = 16.0, 1e-4
-"""Nats below a cell's mass from which on blocks of N and S together are left out, and error of a block's mass."""
+"""Of blocks of both: nats below a cell's mass beyond which they are left out, and error of one."""
 _WIDE_NOISE = 12.0
 """Scale of the noise of whole sums from which on weights are smooth between whole numbers too."""
 _BLURRED = 0.07
@@ -196,8 +197,8 @@ def resolve_blocks(
     threads : int, optional
         As many as there are processors by default.
     fineness : Fineness, optional
-        Of blocks of S at each N. By default usual problems have blocks of both together, and ``FINER`` ones of S
-        in cells that these leave, or whose pieces are too wide.
+        Of blocks of S at each N. By default usual problems have blocks of both together, and ``FINER`` ones
+        of S in cells that these leave, or whose pieces are too wide.
     """
     if fineness is not None:
         return _resolve(sums, update, threads, fineness)
@@ -317,8 +318,9 @@ def _resolve_planes(sums: NoisySums, update: Update, threads: int | None) -> Nes
     def work(batch: slice) -> Components:
         merged = np.empty((batch.stop - batch.start, kernel.MOST_MERGED, 4))
         kernel.resolve(
-            given.model, given.values[batch], given.reaches, given.rates, given.n_prior, fineness, given.line,
-            given.update, COARSE.numbers, _plane_sizes(), gauss_rules(), answers[batch], counts[batch], merged,
+            given.model, given.values[batch], given.reaches, given.rates, given.n_prior, fineness,
+            given.line, given.update, COARSE.numbers, _plane_sizes(), gauss_rules(), answers[batch],
+            counts[batch], merged,
         )  # fmt: skip
         if sums.is_sum:
             whole = np.all(given.values[batch] == np.rint(given.values[batch]), axis=1)

@@ -1,13 +1,13 @@
 r"""Compiled division of pairs (N, S) into blocks whose sides are kinks; see ``plane_kernel``.
 
 Lines. At an N the noise has kinks at :math:`A = y` and :math:`A = R N - y`, and given N the prior expects a
-typical A: all are lines in N. Where two of them cross, N is divided; between two such N, S is divided at lines,
-so that in a block between two lines weights are smooth. Blocks are parts of those: N from ``FIRST_N`` up to
-``END_N``, and S between two lines, at the same share of the way at every N.
+typical A: all are lines in N. Where two of them cross, N is divided; between two such N, S is divided at
+lines, so that between two of them weights are smooth. Blocks are parts of what is between: N from ``FIRST_N``
+up to ``END_N``, and S from one share of the way to another, the same at every N.
 
 Judgement. Log weights are taken at five places across S, at the middle N, at five N, half way across S, and
-at the corners. Both fives are judged as in ``adaptive_blocks``; what corners miss the sum of both by counts twice
-in both sizes. A block is halved across N or across S until five nodes are enough both ways.
+at the corners. Both fives are judged as in ``adaptive_blocks``; what corners miss the sum of both by counts
+twice in both sizes. A block is halved across N or across S until five nodes are enough both ways.
 
 Whole numbers. Up to ``SINGLE`` records every N is a node, and sides are rounded up to whole sums. Beyond,
 sums over S are functions of a block's length, which need not be whole: they continue those at whole N.

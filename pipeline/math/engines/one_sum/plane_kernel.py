@@ -2,8 +2,8 @@ r"""Compiled sums over pairs (N, S), cell by cell: by Gauss rules on blocks of b
 
 In a block the rule over N has up to five nodes, and at each of them the rule over S. Of sums both are Gauss
 rules on integers. Moments are those of the nodes. In the mixture a node stands for a piece of its line of S,
-as in ``block_pieces``, and of N, along which S moves as it does between nodes; the pieces of a column of nodes have
-its mass and its mean N.
+as in ``block_pieces``, and of N, along which S moves as it does between nodes; the pieces of a column of
+nodes have its mass and its mean N.
 
 Machine code is kept beside this module while it stays as it is: whoever changes ``plane_division``,
 ``block_kernel``, ``sum_weights``, ``block_rules``, ``block_pieces``, ``integer_rules`` or
