@@ -3,8 +3,8 @@
     PYTHONPATH=tests python benchmarks/one_sum.py [--cells 512] [--turns 5] [FAMILY ...]
 
 N is private and from 1 to a million, evenly over its logarithm. Times are processor seconds; code is compiled
-before anything is timed. Successes are by nested rules, all others by the blocks of the arrays
-(docs/decisions/0166-pairs-by-nested-rules.md, 0172-compiled-blocks.md).
+before anything is timed. Successes are by nested rules, all others by blocks of records and sums together
+(docs/decisions/0166-pairs-by-nested-rules.md, 0187-blocks-of-records-and-sums.md).
 """
 
 from __future__ import annotations

@@ -19,6 +19,12 @@ def integer_rule(n: float, points: int, offset: Floats, weight: Floats) -> int:
         for i in range(count):
             offset[i], weight[i] = i - (n - 1.0) / 2.0, 1.0
         return count
+    return rule_of_length(n, points, offset, weight)
+
+
+@inner
+def rule_of_length(n: float, points: int, offset: Floats, weight: Floats) -> int:
+    """Gauss rule on n integers as a function of n, of 2 to 5 points, at any n above points - 1."""
     # Recurrence coefficients b_k = k^2 (n^2 - k^2) / (4 (4 k^2 - 1)).
     square = n * n
     b1, b2 = (square - 1.0) / 12.0, (square - 4.0) / 15.0

@@ -76,7 +76,7 @@ class Loops:
 _MATH = "suffice.pipeline.math"
 PAIRS = Loops(module=f"{_MATH}.engines.one_sum.pair_kernel", made_in=16.0, saves=0.0005)
 """Successes behind a private N."""
-BLOCKS = Loops(module=f"{_MATH}.engines.one_sum.block_kernel", made_in=30.0, saves=0.0006)
+BLOCKS = Loops(module=f"{_MATH}.engines.one_sum.plane_kernel", made_in=50.0, saves=0.0006)
 """Other counts, and positive sums, behind a private N."""
 QUANTILES = Loops(module=f"{_MATH}.distributions.mixture_kernel", made_in=8.0, saves=0.0005)
 """Of merged pairs."""

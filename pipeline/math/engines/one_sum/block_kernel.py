@@ -158,7 +158,7 @@ def _near(nats: float, margin: float, kept_rows: Integers, kept: Floats, state: 
 
 
 @vectorised
-def _log_joint(
+def log_joint(
     model: Floats, rates: Floats, table: Floats, count: int, row: Integers, work: Floats, has_none: bool
 ) -> None:
     """Put log weights at positions where densities are."""
@@ -231,7 +231,7 @@ def _cut(
     for b in range(number):
         last = kept[RIGHT, b] - 1.0 if is_sum else kept[RIGHT, b]
         work[0, b], place_rows[b] = 0.5 * (kept[LEFT, b] + last), row[b]
-    _log_joint(model, rates, table, number, place_rows, work, has_none)
+    log_joint(model, rates, table, number, place_rows, work, has_none)
     for r in range(n_rows):
         masses[r] = 0.0
     for b in range(number):
@@ -251,7 +251,7 @@ def _cut(
 
 
 @vectorised
-def _given(
+def given_pairs(
     line: int, update: Floats, count: int, n: Floats, total: Floats, mean: Floats, variance: Floats
 ) -> None:
     """Mean and variance of the parameter given pairs."""
@@ -267,7 +267,9 @@ def _given(
 
 
 @reordered
-def _add(count: int, weight: Floats, mean: Floats, variance: Floats, centre: float, moments: Floats) -> None:
+def add_up(
+    count: int, weight: Floats, mean: Floats, variance: Floats, centre: float, moments: Floats
+) -> None:
     """Add weights and what they have of the moments about a centre."""
     whole, first, second = 0.0, 0.0, 0.0
     for i in range(count):
@@ -288,7 +290,7 @@ def _weigh(
 ) -> int:  # fmt: skip
     """Weigh so many nodes and add up moments; how many heavy pairs there are then, -1 if not to be had."""
     position, amount, n, density, total, weight = work[0], work[1], work[2], work[3], work[4], work[5]
-    _log_joint(model, rates, table, count, place_rows, work, has_none)
+    log_joint(model, rates, table, count, place_rows, work, has_none)
     highest = -math.inf
     for i in range(count):
         density[i] -= top
@@ -329,18 +331,22 @@ def _weigh(
             if n[i] < 1.0:
                 place[i], spread_of[i] = model[LOWER] * n[i], 0.0
     mean, variance = density, position
-    _given(line, update, count, n, total, mean, variance)
+    given_pairs(line, update, count, n, total, mean, variance)
     if math.isnan(moments[3]):
         moments[3] = mean[0]
-    _add(count, weight, mean, variance, moments[3], moments)
+    add_up(count, weight, mean, variance, moments[3], moments)
     least = light * moments[0]
     for i in range(count):
         if weight[i] > 0.0:
             moments[4] = max(moments[4], n[i])
         # Evidence grows: what is too light here is so in the end.
         if mass[i] > least:
-            pairs[0, heavy], pairs[1, heavy], pairs[2, heavy] = n[i], max(place[i], 0.0), mass[i]
-            pairs[3, heavy] = spread_of[i]
+            at = max(place[i], 0.0)
+            pairs[0, heavy], pairs[1, heavy], pairs[2, heavy] = n[i], at, mass[i]
+            first = update[0] + update[1] * n[i] + update[2] * at
+            second = update[3] + update[4] * n[i] + update[5] * at
+            of_total = update[2] / first - update[5] / second
+            pairs[3, heavy] = spread_of[i] * of_total * of_total
             heavy += 1
     return heavy
 
@@ -399,7 +405,7 @@ def _resolve(
             for q in range(5):
                 for block in range(count):
                     place_rows[q * count + block] = rows[turn, block]
-            _log_joint(model, rates, table, 5 * count, place_rows, work, has_none)
+            log_joint(model, rates, table, 5 * count, place_rows, work, has_none)
             count = _sorted_out(
                 False,
                 is_sum,

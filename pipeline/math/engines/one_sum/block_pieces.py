@@ -92,15 +92,14 @@ def merge_pairs(
     fineness: Floats, line: int, update: Floats, count: int, pairs: Floats, work: Floats, turn: int,
     keys: Integers, slots: Integers, sums: Floats, merged: Floats,
 ) -> int:  # fmt: skip
-    """Merge pairs of N, S and weight as ``Components.of``; how many are left, or -1."""
+    """Merge pairs of N, S, weight and scatter as ``Components.of``; how many are left, or -1."""
     n, total, weight = pairs[0], pairs[1], pairs[2]
     centre, width, place, scatter = work[0], work[1], work[2], work[3]
     for i in range(count):
         first = update[0] + update[1] * n[i] + update[2] * total[i]
         second = update[3] + update[4] * n[i] + update[5] * total[i]
         centre[i] = log(first / second)
-        of_total = update[2] / first - update[5] / second
-        scatter[i] = pairs[3, i] * of_total * of_total
+        scatter[i] = pairs[3, i]
         squared = 1.0 / first + 1.0 / second if line == BETA_LINE else 1.0 / first
         width[i] = math.sqrt(squared + scatter[i])
     middle, square, narrowest, whole = 0.0, 0.0, math.inf, 0.0

@@ -1,11 +1,12 @@
 """Latent pairs of many cells by the blocks of ``nodes``, in compiled loops; these are in ``block_kernel``.
 
-Under usual priors blocks are ``COARSE``: moments and evidences were within 2e-4 of finer ones, and levels of
-quantiles within .01 (decision 177 says of which cells; this is no bound). Under others they are ``AS_ARRAYS``
-have them: answers are those of ``nodes`` and ``merged`` but for rounding, as the same numbers decide which
-blocks there are, and what is merged. Where a width lies on the very edge between two points of the lattice
-of merging, as ratios of counts do, rounding decides: levels of quantiles differ by some 1e-5. A cell of very
-many blocks or pairs, or with next to no noise, is left to arrays.
+Under usual priors blocks are of N and S together, in ``plane_kernel``, where the noise is not narrow beside
+whole numbers, and else ``COARSE``: decisions 187 and 177 say what these were off by, which is no bound.
+Under others they are ``AS_ARRAYS`` have them: answers are those of ``nodes`` and ``merged`` but for
+rounding, as the same numbers decide which blocks there are, and what is merged. Where a width lies on the
+very edge between two points of the lattice of merging, as ratios of counts do, rounding decides: levels of
+quantiles differ by some 1e-5. A cell of very many blocks or pairs, or with next to no noise, is left to
+arrays.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import functools
 import importlib
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
 
@@ -31,13 +32,14 @@ from suffice.pipeline.math.engines.one_sum.spread_sums import NearMoments
 from suffice.pipeline.math.priors.record_count import Reciprocal, Uniform
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from suffice.pipeline.math.distributions.distribution import Distribution
     from suffice.pipeline.math.engines.one_sum.noisy_sum import NoisySums
     from suffice.typing import Floats
 
     Update = Callable[[Floats, Floats], Distribution]
+    Integers = np.ndarray[Any, np.dtype[np.int64]]
 
 _BATCH = 128
 _MOST_CONCENTRATION, _MOST_SUMS = 50.0, 16
@@ -118,6 +120,10 @@ COARSE = Fineness(
 """Half as many pairs; of priors that are neither nearly flat nor have poles that matter."""
 FINER = replace(AS_ARRAYS, of_n=1e-7, of_total=1e-6, parts=3.0, has_pieces=True)
 """Of cells under usual priors whose mixture has a wide component, or what is far away."""
+PLANE_NATS, PLANE_ERROR = 16.0, 1e-4
+"""Of blocks of both: nats below a cell's mass beyond which they are left out, and error of one."""
+_WIDE_NOISE = 12.0
+"""Scale of the noise of whole sums from which on weights are smooth between whole numbers too."""
 _BLURRED = 0.07
 """Weight of a component, times the share of its variance that is between its pairs, up to which coarse blocks
 stay: a bell in place of a piece is off by a tenth of this of a level, or more beside others."""
@@ -191,13 +197,18 @@ def resolve_blocks(
     threads : int, optional
         As many as there are processors by default.
     fineness : Fineness, optional
-        That of ``fineness_of`` by default, and ``FINER`` of cells whose coarse pieces are too wide.
+        Of blocks of S at each N. By default usual problems have blocks of both together, and ``FINER`` ones
+        of S in cells that these leave, or whose pieces are too wide.
     """
     if fineness is not None:
         return _resolve(sums, update, threads, fineness)
-    resolved = _resolve(sums, update, threads, fineness_of(sums))
+    fineness = fineness_of(sums)
+    if fineness is COARSE and _has_planes(sums):
+        resolved = _resolve_planes(sums, update, threads)
+    else:
+        resolved = _resolve(sums, update, threads, fineness)
     coarse = _blur(resolved.merged, update, sums.n_cells) > _BLURRED
-    coarse |= (_reach(resolved, update) > _FAR) | (_unseen(resolved, update) > _UNSEEN)
+    coarse |= (_reach(resolved, update) > _FAR) | (_unseen(resolved, update) > _UNSEEN) | ~resolved.settled
     left = np.flatnonzero(coarse)
     if not left.size:
         return resolved
@@ -244,28 +255,133 @@ def _unseen(resolved: NestedPairs, update: Update) -> Floats:
     return unseen
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Numbers:
+    """A problem as loops have it."""
+
+    model: Floats
+    values: Floats
+    reaches: Floats
+    rates: Floats
+    n_prior: Floats
+    line: int
+    update: Floats
+
+    @classmethod
+    def of(cls, sums: NoisySums, update: Update) -> Self:
+        model, linear = _model(sums), linear_update(update)
+        if model is None or linear is None:
+            raise TypeError(type(sums.marginal).__name__)
+        low, high = (float(end) for end in sums.n_prior.support)
+        falls = float(isinstance(sums.n_prior, Reciprocal))
+        constant = float(sums.n_prior.log_prob(np.array([low]))[0]) + falls * np.log1p(low)
+        values, reaches, rates = (
+            np.ascontiguousarray(column, dtype=np.float64)
+            for column in (sums.totals.values, sums.totals.coefficients[:, 0], sums.totals.rate)
+        )
+        return cls(
+            model=model,
+            values=values,
+            reaches=reaches,
+            rates=rates,
+            n_prior=np.array([constant, falls, low, high]),
+            line=linear[0],
+            update=linear[1],
+        )
+
+
+def _has_planes(sums: NoisySums) -> bool:
+    """Whether typical sums are lines in N, and of whole sums kinks are whole and noise is wide."""
+    marginal, reaches = sums.marginal, sums.totals.coefficients[:, 0]
+    if isinstance(marginal, GammaGamma):
+        return marginal.rate * marginal.shape / marginal.concentration / marginal.share > sums.lower
+    is_whole = sums.step == 1.0 and sums.lower == 0.0 and np.all(reaches == np.rint(reaches))
+    return bool(is_whole and np.min(sums.totals.scale) >= _WIDE_NOISE)
+
+
+@functools.cache
+def _plane_sizes() -> Floats:
+    """Sizes that are allowed for rules of 1 to 5 nodes, as ``block_rules`` has them."""
+    of_points = [
+        rule_sizes.largest_sizes(max(points, 2), at_integers=False, tolerance=PLANE_ERROR)
+        for points in range(1, 6)
+    ]
+    return np.stack([of_points, of_points])
+
+
+def _resolve_planes(sums: NoisySums, update: Update, threads: int | None) -> NestedPairs:
+    kernel: Any = importlib.import_module(BLOCKS.module)
+    given, cells = _Numbers.of(sums, update), sums.n_cells
+    fineness = np.array([PLANE_NATS, math.log(PLANE_ERROR), math.log(PLANE_ERROR), COARSE.light])
+    answers, counts = np.full((cells, 4), np.nan), np.zeros(cells, dtype=np.int64)
+
+    def work(batch: slice) -> Components:
+        merged = np.empty((batch.stop - batch.start, kernel.MOST_MERGED, 4))
+        kernel.resolve(
+            given.model, given.values[batch], given.reaches, given.rates, given.n_prior, fineness,
+            given.line, given.update, COARSE.numbers, _plane_sizes(), gauss_rules(), answers[batch],
+            counts[batch], merged,
+        )  # fmt: skip
+        if sums.is_sum:
+            whole = np.all(given.values[batch] == np.rint(given.values[batch]), axis=1)
+            counts[batch] = np.where(whole, counts[batch], -1)
+        return _used(merged, counts[batch])
+
+    return _joined(on_threads(work, cells, _BATCH, threads), answers, counts)
+
+
+@functools.cache
+def gauss_rules() -> Floats:
+    """Nodes and weights on -1 .. 1 of up to 5 points, (6, 2, 5)."""
+    rules = np.zeros((6, 2, 5))
+    for points in range(1, 6):
+        rules[points, :, :points] = np.polynomial.legendre.leggauss(points)
+    return rules
+
+
+def _used(merged: Floats, counts: Integers) -> Components:
+    count = np.maximum(counts, 0)
+    used = np.concatenate([rows[:number] for rows, number in zip(merged, count, strict=True)])
+    n, total, weight, scatter = used.T.copy()
+    cell = np.repeat(np.arange(len(count)), count)
+    return Components(cell=cell, n=n, total=total, weight=weight, scatter=scatter)
+
+
+def _joined(parts: Sequence[Components], answers: Floats, counts: Integers) -> NestedPairs:
+    cells = len(answers)
+    return NestedPairs(
+        near=NearMoments(
+            means=answers[:, 0], sds=answers[:, 1], log_evidence=answers[:, 2], most=answers[:, 3]
+        ),
+        merged=Components.joined(parts, [min(_BATCH, cells - start) for start in range(0, cells, _BATCH)]),
+        error=np.where(counts > 0, 0.0, np.inf),
+    )
+
+
 def _resolve(sums: NoisySums, update: Update, threads: int | None, fineness: Fineness) -> NestedPairs:
     numbers = fineness.numbers
-    kernel: Any = importlib.import_module(BLOCKS.module)
-    model, linear = _model(sums), linear_update(update)
-    if model is None or linear is None:
-        raise TypeError(type(sums.marginal).__name__)
-    cells, (low, high) = sums.n_cells, (float(end) for end in sums.n_prior.support)
-    falls = float(isinstance(sums.n_prior, Reciprocal))
-    n_prior = np.array([float(sums.n_prior.log_prob(np.array([low]))[0]) + falls * np.log1p(low), falls])
-    values = np.ascontiguousarray(sums.totals.values, dtype=np.float64)
-    reaches = np.ascontiguousarray(sums.totals.coefficients[:, 0], dtype=np.float64)
-    rates = np.ascontiguousarray(sums.totals.rate, dtype=np.float64)
+    kernel: Any = importlib.import_module(f"{BLOCKS.module.rpartition('.')[0]}.block_kernel")
+    given, cells = _Numbers.of(sums, update), sums.n_cells
+    model, values, reaches, rates = given.model, given.values, given.reaches, given.rates
     allowed_of_n, *_ = _tables(fineness.of_n)
     sizes, *rules = _tables(fineness.of_total)
     answers, counts = np.full((cells, 4), np.nan), np.zeros(cells, dtype=np.int64)
-    edges = edges_of_n(sums, low, high)
+    edges = edges_of_n(sums, *map(float, sums.n_prior.support))
 
     def work(batch: slice) -> Components:
         size = batch.stop - batch.start
         of_n, many = np.empty((size, 5, kernel.MOST_OF_N)), np.empty(size, dtype=np.int64)
         kernel.blocks_of_n(
-            model, values[batch], reaches, rates, n_prior, edges[batch], numbers, allowed_of_n, many, of_n
+            model,
+            values[batch],
+            reaches,
+            rates,
+            given.n_prior,
+            edges[batch],
+            numbers,
+            allowed_of_n,
+            many,
+            of_n,
         )
         is_used = np.arange(kernel.MOST_OF_N) < many[:, None]
         cell = np.repeat(np.arange(size), np.maximum(many, 0))
@@ -286,23 +402,10 @@ def _resolve(sums: NoisySums, update: Update, threads: int | None, fineness: Fin
         merged = np.empty((size, kernel.MOST_MERGED, 4))
         kernel.resolve(
             model, values[batch], reaches, rates, np.searchsorted(cell, np.arange(size + 1)), n,
-            sums.n_prior.log_prob(n) + np.log(weight), numbers, linear[0], linear[1], sizes,
+            sums.n_prior.log_prob(n) + np.log(weight), numbers, given.line, given.update, sizes,
             *rules, answers[batch], counts[batch], merged,
         )  # fmt: skip
         counts[batch][many < 0] = -1
-        count = np.maximum(counts[batch], 0)
-        used = np.concatenate([rows[:number] for rows, number in zip(merged, count, strict=True)])
-        n, total, weight, scatter = used.T.copy()
-        return Components(
-            cell=np.repeat(np.arange(size), count), n=n, total=total, weight=weight, scatter=scatter
-        )
+        return _used(merged, counts[batch])
 
-    parts = on_threads(work, cells, _BATCH, threads)
-    merged = Components.joined(parts, [min(_BATCH, cells - start) for start in range(0, cells, _BATCH)])
-    return NestedPairs(
-        near=NearMoments(
-            means=answers[:, 0], sds=answers[:, 1], log_evidence=answers[:, 2], most=answers[:, 3]
-        ),
-        merged=merged,
-        error=np.where(counts > 0, 0.0, np.inf),
-    )
+    return _joined(on_threads(work, cells, _BATCH, threads), answers, counts)

@@ -271,16 +271,18 @@ def test_threads_and_other_cells_change_no_digit() -> None:
 
 
 def test_cells_of_too_many_pairs_are_left_to_arrays(monkeypatch: pytest.MonkeyPatch) -> None:
-    kernel: Any = importlib.import_module(BLOCKS.module)
+    planes: Any = importlib.import_module(BLOCKS.module)
+    kernel: Any = importlib.import_module(f"{BLOCKS.module.rpartition('.')[0]}.block_kernel")
     sums, update = noisy(poisson(4.0, 1.0), 40.0, Reciprocal(10**12))
-    monkeypatch.setattr(kernel, "MOST_MERGED", 60)
+    for module in (planes, kernel):
+        monkeypatch.setattr(module, "MOST_MERGED", 60)
     settled = resolve_blocks(sums, update).settled
     assert 0 < np.count_nonzero(settled) < len(settled)
     many = sums.take(np.resize(np.arange(sums.n_cells), FEWEST_CELLS))
     together, alone = LatentSumPosterior.of(many, update), LatentSumPosterior.of(sums, update)
     assert np.all(np.abs(together.means[: sums.n_cells] - alone.means) < MOMENT * alone.sds)
     monkeypatch.setattr(kernel, "MOST_OF_N", 5)
-    assert not np.any(resolve_blocks(sums, update).settled)
+    assert not np.any(resolve_blocks(sums, update, fineness=COARSE).settled)
 
 
 def test_what_loops_are_not_made_for_is_left_to_arrays() -> None:
