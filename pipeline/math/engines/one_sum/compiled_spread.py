@@ -37,8 +37,8 @@ _BATCH = 128
 _MOST_SUMS, _LARGEST_RATIO = 16, 1e6
 
 NEAR = replace(COARSE, light=1e-6, per_spread=24.0, per_width=4.0, per_octave=3.0)
-FAR = replace(COARSE, nats=32.0)
-PARTS = replace(COARSE, light=1e-9, per_spread=100.0, per_width=8.0, per_octave=6.0)
+FAR = replace(COARSE, nats=26.0, of_n=1e-6, of_total=1e-3)
+PARTS = replace(COARSE, light=1e-8, per_spread=48.0, per_width=6.0, per_octave=4.0)
 
 
 def can_compile_spread(sums: NoisySums) -> bool:

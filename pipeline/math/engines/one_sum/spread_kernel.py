@@ -19,7 +19,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numba import types
 
-from suffice.pipeline.math.distributions.block_rules import POINTS, points_of, rule_of, sparse_rules
+from suffice.pipeline.math.distributions import adaptive_blocks
+from suffice.pipeline.math.distributions.block_rules import (
+    POINTS,
+    is_enough,
+    judge,
+    points_of,
+    poles,
+    rule_of,
+    sparse_rules,
+)
 from suffice.pipeline.math.distributions.machine_code import compiled, reordered, vectorised, written
 from suffice.pipeline.math.distributions.vector_functions import exp, log, log1p
 from suffice.pipeline.math.engines.one_sum.block_kernel import (
@@ -32,8 +41,6 @@ from suffice.pipeline.math.engines.one_sum.block_kernel import (
     _in_logs,
     _log_joint,
     _near,
-    _places,
-    _sorted_out,
 )
 from suffice.pipeline.math.engines.one_sum.block_pieces import (
     FEW,
@@ -73,8 +80,84 @@ MEAN, SD, LOG_EVIDENCE, MOST, CENTRE, LATE, BOUNDED_FIRST, BOUNDED_SECOND = rang
 """Of a cell's answers: as in ``NearMoments``."""
 _LATE = 400.0
 """As in ``spread_sums``."""
-_ROUNDS, _HIGHEST, _CHUNK = 200, 600.0, 512
+_ROUNDS, _HIGHEST, _CHUNK, _LONGEST, _OF_ROUGH = 200, 600.0, 512, 5.0, adaptive_blocks.OF_ROUGH
 """As in ``block_kernel``."""
+
+
+@vectorised
+def _values_of(
+    model: Floats, rates: Floats, table: Floats, has_none: bool, is_first: bool, count: int, row: Integers,
+    blocks: Floats, place_rows: Integers, work: Floats, value: Floats,
+) -> None:  # fmt: skip
+    """Put log weights at both ends of blocks, the middles and the quarters between into ``value``.
+
+    Those of halves at their ends and middles are known from what was halved.
+    """
+    left, right, number, position = blocks[0], blocks[1], 0, work[0]
+    for q in range(5):
+        if q % 2 == 1 or is_first:
+            for b in range(count):
+                position[number + b] = left[b] + (right[b] - left[b]) * (0.25 * q)
+                place_rows[number + b] = row[b]
+            number += count
+    _log_joint(model, rates, table, number, place_rows, work, has_none)
+    if is_first:
+        for i in range(number):
+            value[i] = work[3, i]
+        return
+    for b in range(count):
+        value[b], value[2 * count + b], value[4 * count + b] = blocks[7, b], blocks[8, b], blocks[9, b]
+        value[count + b], value[3 * count + b] = work[3, b], work[3, count + b]
+
+
+@vectorised
+def _divided(
+    fineness: Floats, sizes: Floats, count: int, turn: int, rows: Integers, blocks: Floats, value: Floats,
+    kept_rows: Integers, kept: Floats, state: Floats,
+) -> int:  # fmt: skip
+    """Judge blocks, keep those that fit, and halve others; how many are next, -1 if too many.
+
+    As ``block_kernel`` does; the two lists of ``blocks`` also have three values of each block.
+    """
+    of_these, of_next = blocks[turn], blocks[1 - turn]
+    row, following_row, left, right = rows[turn], rows[1 - turn], of_these[0], of_these[1]
+    least, bound, size, limit, pole = of_these[2], of_these[3], of_these[4], of_these[5], of_these[6]
+    for b in range(count):
+        limit[b] = _LONGEST
+    judge(count, value, left, right, _OF_ROUGH, least, bound, size)
+    poles(count, left, right, limit, pole)
+    top, refined, following = state[0], int(state[2]), 0
+    for b in range(count):
+        top = max(top, least[b])
+    for b in range(count):
+        depth, length = top - bound[b], right[b] - left[b]
+        if not depth <= fineness[NATS]:
+            continue
+        middle = 0.5 * (left[b] + right[b])
+        fine = middle <= left[b] or middle >= right[b]
+        if not fine and length <= _LONGEST:
+            fine = is_enough(
+                sizes, fineness[LOG_OF_TOTAL], 3, POINTS, size[b], depth, length, pole[b], False
+            )
+        if fine:
+            if refined >= kept.shape[1]:
+                return -1
+            kept_rows[refined] = row[b]
+            kept[LEFT, refined], kept[RIGHT, refined], kept[SIZE, refined] = left[b], right[b], size[b]
+            kept[DEPTH, refined], kept[POLE, refined] = bound[b], pole[b]
+            refined += 1
+            continue
+        if following + 2 > blocks.shape[2]:
+            return -1
+        for half in range(2):
+            at, begin = following + half, 2 * half * count + b
+            following_row[at] = row[b]
+            of_next[0, at], of_next[1, at] = (left[b], middle) if half == 0 else (middle, right[b])
+            of_next[7, at], of_next[8, at] = value[begin], value[begin + count]
+            of_next[9, at] = value[begin + 2 * count]
+        following += 2
+    state[0], state[2] = top, refined
+    return following
 
 
 @vectorised
@@ -235,11 +318,11 @@ def _resolve(
     logarithm of what multiplies weights, and get the second sums of (4).
     """
     table, work = np.empty((KINKS + len(rates), MOST_ROWS)), np.empty((6, MOST_NODES))
-    rows, blocks = np.empty((2, MOST_BLOCKS), np.int64), np.empty((2, 7, MOST_BLOCKS))
+    rows, blocks = np.empty((2, MOST_BLOCKS), np.int64), np.empty((2, 10, MOST_BLOCKS))
     place_rows, kept_rows = np.empty(MOST_NODES, np.int64), np.empty(MOST_BLOCKS, np.int64)
     kept, parts, masses = np.empty((5, MOST_BLOCKS)), np.empty(MOST_BLOCKS), np.empty(MOST_ROWS)
     slots, of_merged, breaks = np.zeros(KEYS * LEVELS, np.int64), np.empty((MOST_MERGED, 5)), np.empty(64)
-    tops, state = np.zeros(3), np.zeros(3)
+    tops, state, value = np.zeros(3), np.zeros(3), np.empty(5 * MOST_BLOCKS)
     nodes, pairs = np.empty((4, MOST_NODES)), np.empty((4, MOST_NODES))
     starts, lefts = np.empty(_CHUNK + 2, np.int64), np.empty(_CHUNK + 1)
     pieces, given = np.empty((5, _CHUNK + 2 * POINTS)), np.empty((2 + components.shape[1], _CHUNK + 2 * POINTS))
@@ -270,16 +353,15 @@ def _resolve(
             continue
         count = _in_logs(count, rows[0], blocks[0])
         turn, tops[0], tops[2] = 0, -math.inf, 0.0
-        for _ in range(_ROUNDS):
-            if count <= 0 or 5 * count > MOST_NODES:
+        for turns in range(_ROUNDS):
+            if count <= 0 or count > MOST_BLOCKS:
                 break
-            _places(count, blocks[turn, 0], blocks[turn, 1], 0.0, position)
-            for q in range(5):
-                for block in range(count):
-                    place_rows[q * count + block] = rows[turn, block]
-            _log_joint(model, rates, table, 5 * count, place_rows, work, has_none)
-            count = _sorted_out(
-                False, False, False, fineness, sizes, count, turn, rows, blocks, work[3], kept_rows, kept, tops
+            _values_of(
+                model, rates, table, has_none, turns == 0, count, rows[turn], blocks[turn], place_rows, work,
+                value,
+            )  # fmt: skip
+            count = _divided(
+                fineness, sizes, count, turn, rows, blocks, value, kept_rows, kept, tops
             )  # fmt: skip
             turn = 1 - turn
         number = _near(fineness[NATS], 0.0, kept_rows, kept, tops) if count == 0 else -1
