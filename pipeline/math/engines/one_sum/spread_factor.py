@@ -85,22 +85,33 @@ def table_of(weights: tuple[float, ...], concentration: float, rates: tuple[floa
 
 
 @vectorised
-def add_factor(
-    numbers: Floats, least: float, concentration: float, of_n: Floats, count: int, row: Integers,
-    position: Floats, scratch: Floats, out: Floats,
-) -> None:  # fmt: skip
-    """Add log F at positions; ``least`` is log of b_0 / w over a step, ``of_n`` k N of a row."""
+def set_factor(numbers: Floats, least: float, concentration: float, count: int, table: Floats) -> None:
+    """Work out what of log F depends on N alone: x at position 0, in intervals, where a band begins, and 1 / P there.
+
+    ``least`` is log of b_0 / w over a step; ``table`` has three columns of rows, the first with k N.
+    """
+    at_0, begin, place = table[0], table[1], table[2]
     for i in range(count):
-        x = least + log(concentration + of_n[row[i]]) - position[i]
-        scratch[i] = min(max(PER_X * (x - LEAST_X), 0.0), INTERVALS - 1e-9)
-    for i in range(count):
-        power = concentration + of_n[row[i]]
+        power = concentration + at_0[i]
         band = min((bits_of(power) >> _QUARTER_BITS) - _OF_ONE, BANDS - 1)
-        e = (1.0 / power - numbers[band]) * numbers[BANDS + band]
-        interval = int(scratch[i])
+        at_0[i] = PER_X * (least + log(power) - LEAST_X)
+        begin[i] = _COEFFICIENTS + band * _OF_BAND
+        place[i] = (1.0 / power - numbers[band]) * numbers[BANDS + band]
+
+
+@vectorised
+def add_factor(
+    numbers: Floats, table: Floats, count: int, row: Integers, position: Floats, scratch: Floats, out: Floats,
+) -> None:  # fmt: skip
+    """Add log F at positions."""
+    at_0, begin, place = table[0], table[1], table[2]
+    for i in range(count):
+        scratch[i] = min(max(at_0[row[i]] - PER_X * position[i], 0.0), INTERVALS - 1e-9)
+    for i in range(count):
+        r = row[i]
+        interval, e = int(scratch[i]), place[r]
         f = scratch[i] - interval
-        at = _COEFFICIENTS + band * _OF_BAND + interval * _OF_INTERVAL
-        value = 0.0
+        at, value = int(begin[r]) + interval * _OF_INTERVAL, 0.0
         for k in range(DEGREE, -1, -1):
             c = at + k * _TERMS
             of_power = numbers[c + 4]
