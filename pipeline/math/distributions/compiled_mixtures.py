@@ -69,7 +69,9 @@ def compiled_quantiles(
     if isinstance(update(np.zeros(1), np.zeros(1)), InverseGammaDistribution):
         # Those of one over it, which is a gamma, from the other end.
         other = None if near is None else 1.0 / near[:, ::-1]
-        quantiles = compiled_quantiles(merged, _reciprocal(update), 1.0 - levels[:, ::-1], near=other, rough=rough)
+        quantiles = compiled_quantiles(
+            merged, _reciprocal(update), 1.0 - levels[:, ::-1], near=other, rough=rough
+        )
         return None if quantiles is None else 1.0 / quantiles[:, ::-1]
     linear = linear_update(update) if QUANTILES.pay(cells) else None
     if linear is None:

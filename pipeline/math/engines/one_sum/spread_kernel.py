@@ -5,8 +5,8 @@ Blocks, rules, pieces and merging are those of ``block_kernel``; log weights hav
 prior's components: their shares are worked out at all nodes, and moments are of the mixture. A heavy pair
 becomes one for each component that matters, whose sum is shifted, before pairs are merged.
 
-Machine code is kept beside this module while it stays as it is: whoever changes a module that ``block_kernel``
-names, or ``spread_factor``, removes ``__pycache__``.
+Machine code is kept beside this module while it stays as it is: whoever changes ``block_kernel``, a module
+that it names, or ``spread_factor``, removes ``__pycache__``.
 """
 
 # ruff: noqa: C901, PLR0912, PLR0915, FBT003 - compiled loops, which know no keywords
@@ -46,6 +46,7 @@ from suffice.pipeline.math.engines.one_sum.block_pieces import (
     FEW,
     FEWEST,
     GAMMA_LINE,
+    HAS_PIECES,
     KEYS,
     LEVELS,
     LIGHT,
@@ -72,7 +73,7 @@ if TYPE_CHECKING:
 
     Integers = np.ndarray[Any, np.dtype[np.int64]]
 
-MOST_BLOCKS, MOST_NODES, MOST_ROWS, MOST_MERGED = 15_000, 130_000, 4_000, 2_500
+MOST_BLOCKS, MOST_NODES, MOST_ROWS, MOST_MERGED = 15_000, 130_000, 4_000, 4_000
 """Of a cell, beyond which it is left to arrays."""
 LOG_WEIGHT, RATE = range(2)
 """Of a prior's components: log of w_j (b_j / b_0)^a, and b_j."""
@@ -136,9 +137,7 @@ def _divided(
         middle = 0.5 * (left[b] + right[b])
         fine = middle <= left[b] or middle >= right[b]
         if not fine and length <= _LONGEST:
-            fine = is_enough(
-                sizes, fineness[LOG_OF_TOTAL], 3, POINTS, size[b], depth, length, pole[b], False
-            )
+            fine = is_enough(sizes, fineness[LOG_OF_TOTAL], 3, POINTS, size[b], depth, length, pole[b], False)
         if fine:
             if refined >= kept.shape[1]:
                 return -1
@@ -166,15 +165,16 @@ def _set_given(
     part: Floats, scratch: Floats, shares: Floats, mean: Floats, variance: Floats,
 ) -> None:  # fmt: skip
     """Shares of components given pairs of N and w S, and mean and variance of the parameter."""
-    first, last, per_first = components[RATE, 0], components[RATE, components.shape[1] - 1], 1.0
-    per_first = 1.0 / first
-    most = scratch[0]
+    first, last = components[RATE, 0], components[RATE, components.shape[1] - 1]
+    per_first, most = 1.0 / first, scratch[0]
     for i in range(count):
         # No term is above that of the rate under which the sum is likeliest, but for its weight.
         rows = max(shape * n[i], 1e-9)
         nearest = min(max(part[i] * concentration / rows, first), last)
         power = concentration + shape * n[i]
-        most[i] = concentration * log(nearest * per_first) - power * log1p((nearest - first) / (first + part[i]))
+        most[i] = concentration * log(nearest * per_first) - power * log1p(
+            (nearest - first) / (first + part[i])
+        )
     whole = scratch[1]
     for i in range(count):
         whole[i], mean[i], variance[i] = 0.0, 0.0, 0.0
@@ -207,15 +207,15 @@ def _set_given(
 @vectorised
 def _weigh(
     model: Floats, rates: Floats, table: Floats, count: int, place_rows: Integers, work: Floats, top: float,
-    has_none: bool, components: Floats, concentration: float, is_inverse: bool, is_far: bool, light: float,
-    number: int, starts: Integers, lefts: Floats, pieces: Floats, given: Floats, nodes: Floats,
-    state: Floats, pairs: Floats,
+    has_none: bool, components: Floats, concentration: float, is_inverse: bool, is_far: bool,
+    has_pieces: bool, light: float, number: int, starts: Integers, lefts: Floats, pieces: Floats,
+    given: Floats, nodes: Floats, state: Floats, pairs: Floats,
 ) -> bool:  # fmt: skip
     """Weigh so many nodes, whose weight, mean, variance and N ``nodes`` gets; False if not to be had.
 
     ``state`` has how many nodes and pairs there are, and the evidence.
     """
-    position, amount, density, part, weight = work[0], work[1], work[3], work[4], work[5]
+    amount, density, part, weight = work[1], work[3], work[4], work[5]
     known, heavy = int(state[0]), int(state[1])
     _log_joint(model, rates, table, count, place_rows, work, has_none)
     highest = -math.inf
@@ -227,8 +227,11 @@ def _weigh(
     for i in range(count):
         pieces[0, i] = weight[i]
         weight[i] *= exp(density[i])
-    if not is_far:
+    if has_pieces:
         set_pieces(False, count, number, starts, lefts, work, pieces)
+    else:
+        for i in range(count):
+            pieces[1, i], pieces[2, i], pieces[3, i] = weight[i], work[0, i], 0.0
     step, share_of_total = model[STEP], model[SHARE]
     for i in range(count):
         nodes[0, known + i], nodes[3, known + i] = weight[i], table[COUNT, place_rows[i]]
@@ -325,8 +328,11 @@ def _resolve(
     tops, state, value = np.zeros(3), np.zeros(3), np.empty(5 * MOST_BLOCKS)
     nodes, pairs = np.empty((4, MOST_NODES)), np.empty((4, MOST_NODES))
     starts, lefts = np.empty(_CHUNK + 2, np.int64), np.empty(_CHUNK + 1)
-    pieces, given = np.empty((5, _CHUNK + 2 * POINTS)), np.empty((2 + components.shape[1], _CHUNK + 2 * POINTS))
-    position, weight, light = work[0], work[5], fineness[LIGHT]
+    pieces, given = (
+        np.empty((5, _CHUNK + 2 * POINTS)),
+        np.empty((2 + components.shape[1], _CHUNK + 2 * POINTS)),
+    )
+    position, weight, light, has_pieces = work[0], work[5], fineness[LIGHT], fineness[HAS_PIECES] > 0.0
     for cell in range(len(values)):
         counts[cell] = -1
         first_row, n_rows, count = ends[cell], ends[cell + 1] - ends[cell], 0
@@ -387,8 +393,8 @@ def _resolve(
                     starts[number_of_pieces] = count
                     is_known = is_known and _weigh(
                         model, rates, table, count, place_rows, work, top, has_none, components,
-                        concentration, is_inverse, is_far, light, number_of_pieces, starts, lefts, pieces,
-                        given, nodes, state, pairs,
+                        concentration, is_inverse, is_far, has_pieces, light, number_of_pieces, starts, lefts,
+                        pieces, given, nodes, state, pairs,
                     )  # fmt: skip
                     count, number_of_pieces = 0, 0
                 begin = left + 2.0 * half * piece
@@ -401,7 +407,8 @@ def _resolve(
         starts[number_of_pieces] = count
         is_known = is_known and _weigh(
             model, rates, table, count, place_rows, work, top, has_none, components, concentration,
-            is_inverse, is_far, light, number_of_pieces, starts, lefts, pieces, given, nodes, state, pairs,
+            is_inverse, is_far, has_pieces, light, number_of_pieces, starts, lefts, pieces, given, nodes,
+            state, pairs,
         )  # fmt: skip
         evidence, of_cell, count = state[2], answers[cell], int(state[0])
         if not is_known or not 0.0 < evidence < math.inf:

@@ -94,10 +94,7 @@ def moments_of_all(
     if left.size:
         of_left = of_far.take(left)
         second_sums[left] = np.concatenate(
-            [
-                _far_sums(of_left.take(batch), update, known.take(left[batch]))
-                for batch in batches(of_left)
-            ]
+            [_far_sums(of_left.take(batch), update, known.take(left[batch])) for batch in batches(of_left)]
         )
     centre, _, *bounded = near.bounded[far].T
     means[far], sds[far] = _summed(centre, *(np.stack(bounded) + second_sums.T))
@@ -171,7 +168,7 @@ def near_moments(
 
 
 def tilted_sums(sums: NoisySums, update: Update) -> tuple[NoisySums, float]:
-    """Return sums under the prior times the parameter's square, down to 0, and what that square is under it."""
+    """Return sums under the prior times the parameter's square, and what that square is under the prior."""
     marginal = cast("SpreadGammaGamma", sums.marginal)
     # Of an inverse gamma the parameter is one over the rate: its square is the rate to the power of -2.
     power = 2 if isinstance(update(np.zeros(1), np.zeros(1)), GammaDistribution) else -2

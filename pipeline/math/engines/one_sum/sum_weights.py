@@ -27,8 +27,8 @@ POISSON, NEGATIVE_BINOMIAL, GAMMA = range(3)
 FAMILY, FIRST, SECOND, SHAPE, SHARE, LOWER, STEP = range(7)
 """Of a model: its number, both concentrations or a concentration and a rate, r or k, w, and the lattice."""
 HEAVIEST, FROM_NOTHING, FACTOR = range(7, 10)
-"""Of a spread prior, whose first component the model has: the heaviest component's rate, ``from_nothing``, and
-what ``add_factor`` reads from there on."""
+"""Of a spread prior, whose first component the model has: the heaviest component's rate, ``from_nothing``,
+and what ``add_factor`` reads from there on."""
 CONSTANT, OF_N, ROWS, COUNT, NONE, OF_FACTOR, KINKS = *range(6), 8
 """Of a row: what is added, what depends on N beside it, N but at least 1, N, the weight of no records where
 N is below 1, and no number elsewhere, what ``set_factor`` has of a spread prior, and kinks of the noise."""
