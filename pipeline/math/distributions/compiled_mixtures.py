@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from suffice.pipeline.math.distributions.dirichlet import BetaDistribution
 from suffice.pipeline.math.distributions.distribution import coordinate_of
-from suffice.pipeline.math.distributions.gamma import GammaDistribution
+from suffice.pipeline.math.distributions.gamma import GammaDistribution, InverseGammaDistribution
 from suffice.pipeline.math.distributions.many_cells import QUANTILES, on_threads
 
 if TYPE_CHECKING:
@@ -66,6 +66,13 @@ def compiled_quantiles(
         Whether quantiles of a mixture that is merged much coarser are enough.
     """
     cells = len(levels)
+    if isinstance(update(np.zeros(1), np.zeros(1)), InverseGammaDistribution):
+        # Those of one over it, which is a gamma, from the other end.
+        other = None if near is None else 1.0 / near[:, ::-1]
+        quantiles = compiled_quantiles(
+            merged, _reciprocal(update), 1.0 - levels[:, ::-1], near=other, rough=rough
+        )
+        return None if quantiles is None else 1.0 / quantiles[:, ::-1]
     linear = linear_update(update) if QUANTILES.pay(cells) else None
     if linear is None:
         return None
@@ -85,3 +92,13 @@ def compiled_quantiles(
 
     on_threads(work, cells, _BATCH)
     return line.parameter(out)
+
+
+def _reciprocal(update: Update) -> Update:
+    """N and S -> the distribution of one over a parameter that is inverse gamma."""
+
+    def of_reciprocal(n: Floats, total: Floats) -> Distribution:
+        given = cast("InverseGammaDistribution", update(n, total))
+        return GammaDistribution(concentration=given.concentration, rate=given.scale, name=given.name)
+
+    return of_reciprocal

@@ -78,6 +78,8 @@ PAIRS = Loops(module=f"{_MATH}.engines.one_sum.pair_kernel", made_in=16.0, saves
 """Successes behind a private N."""
 BLOCKS = Loops(module=f"{_MATH}.engines.one_sum.plane_kernel", made_in=50.0, saves=0.0006)
 """Other counts, and positive sums, behind a private N."""
+SPREAD = Loops(module=f"{_MATH}.engines.one_sum.spread_kernel", made_in=50.0, saves=0.0015)
+"""Positive sums under priors that are spread over scales."""
 QUANTILES = Loops(module=f"{_MATH}.distributions.mixture_kernel", made_in=8.0, saves=0.0005)
 """Of merged pairs."""
 MOMENT_NODES = Loops(module=f"{_MATH}.engines.normal.node_kernel", made_in=28.0, saves=0.035, fewest=100)

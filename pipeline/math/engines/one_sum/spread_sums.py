@@ -36,7 +36,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar, Self, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, Self, TypeAlias, cast
 
 import numpy as np
 
@@ -54,10 +54,11 @@ if TYPE_CHECKING:
     from suffice.typing import Cells, Floats
 
     Update: TypeAlias = Callable[[Floats, Floats], Distribution]
+    FarSums: TypeAlias = Callable[[NoisySums, Update, "NearMoments"], Floats]
 
 _NEGLIGIBLE = -16.0
 """Log of the share of a variance that may be left out: 1e-7."""
-_DEEP = 32.0
+DEEP = 32.0
 """Nats within which pairs are resolved by squares: that of a mean may be e^10 times a variance."""
 _LATE = 400.0
 """v of (4) over about the variance of near pairs."""
@@ -65,13 +66,38 @@ _AT_A_TIME = 1 << 13
 """Pairs that are split among components at a time."""
 
 
-def moments_of_all(sums: NoisySums, update: Update, near: NearMoments) -> tuple[Floats, Floats]:
-    """Return means and standard deviations, (n_cells,), with what is far out in tails."""
-    if not isinstance(sums.marginal, SpreadGammaGamma):
-        return near.means, near.sds
-    means, sds = np.empty((2, sums.n_cells))
-    for batch in batches(sums):
-        means[batch], sds[batch] = whole_moments(sums.take(batch), update, sums.marginal, near.take(batch))
+def moments_of_all(
+    sums: NoisySums, update: Update, near: NearMoments, by_loops: FarSums | None = None
+) -> tuple[Floats, Floats]:
+    """Return means and standard deviations, (n_cells,), with far tails where those may matter.
+
+    Parameters
+    ----------
+    sums, update
+        As of ``LatentSumPosterior``.
+    near : NearMoments
+        Of all cells.
+    by_loops : callable, optional
+        As ``_far_sums``, for many cells: no numbers where it leaves cells to arrays.
+    """
+    means, sds = near.means.copy(), near.sds.copy()
+    if near.bounded is None:
+        return means, sds
+    far = np.flatnonzero(_left_out(sums, update, near) > _NEGLIGIBLE)
+    if not far.size:
+        return means, sds
+    of_far, known = sums.take(far), near.take(far)
+    second_sums = np.full((len(far), 2), np.nan)
+    if by_loops is not None:
+        second_sums = by_loops(of_far, update, known)
+    left = np.flatnonzero(np.isnan(second_sums[:, 0]))
+    if left.size:
+        of_left = of_far.take(left)
+        second_sums[left] = np.concatenate(
+            [_far_sums(of_left.take(batch), update, known.take(left[batch])) for batch in batches(of_left)]
+        )
+    centre, _, *bounded = near.bounded[far].T
+    means[far], sds[far] = _summed(centre, *(np.stack(bounded) + second_sums.T))
     return means, sds
 
 
@@ -141,38 +167,30 @@ def near_moments(
     return NearMoments.of(pairs, _summed(centre, *whole), np.stack([centre, late, *bounded], axis=1))
 
 
-def whole_moments(
-    sums: NoisySums, update: Update, marginal: SpreadGammaGamma, near: NearMoments
-) -> tuple[Floats, Floats]:
-    """Return means and standard deviations, each (n_cells,), with far tails where those may matter."""
-    means, sds = near.means.copy(), near.sds.copy()
-    far = np.flatnonzero(_left_out(sums, update, near) > _NEGLIGIBLE)
-    if far.size and near.bounded is not None:
-        means[far], sds[far] = _far_moments(
-            sums.take(far), update, marginal, near.bounded[far], near.log_evidence[far]
-        )
-    return means, sds
-
-
-def _far_moments(
-    sums: NoisySums, update: Update, marginal: SpreadGammaGamma, bounded: Floats, log_evidence: Floats
-) -> tuple[Floats, Floats]:
+def tilted_sums(sums: NoisySums, update: Update) -> tuple[NoisySums, float]:
+    """Return sums under the prior times the parameter's square, and what that square is under the prior."""
+    marginal = cast("SpreadGammaGamma", sums.marginal)
     # Of an inverse gamma the parameter is one over the rate: its square is the rate to the power of -2.
     power = 2 if isinstance(update(np.zeros(1), np.zeros(1)), GammaDistribution) else -2
-    tilted = replace(sums, marginal=marginal.tilted(power), from_nothing=True)
-    pairs = resolve(tilted, nats=_DEEP)
-    cell, none = pairs.cell, np.zeros(1)
+    none = np.zeros(1)
     # (2) = tilted W times E[theta^2] under the prior, which is that given no records.
     _, prior = _about(_Pairs(n=none, total=none), update, marginal, none)
-    centre, late, *near_parts = bounded.T
-    first, second = _about(pairs, update, marginal, centre[cell])
+    return replace(sums, marginal=marginal.tilted(power), from_nothing=True), float(prior[0])
+
+
+def _far_sums(sums: NoisySums, update: Update, near: NearMoments) -> Floats:
+    """Return the second sums of (4), k = 1 and 2, (n_cells, 2)."""
+    tilted, prior = tilted_sums(sums, update)
+    pairs = resolve(tilted, nats=DEEP)
+    cell = pairs.cell
+    centre, late, *_ = cast("Floats", near.bounded).T
+    first, second = _about(pairs, update, cast("SpreadGammaGamma", sums.marginal), centre[cell])
     # E theta^2 from moments about c, of terms above 0 but for the middle one, which is no larger than those.
     square = second + centre[cell] * (2.0 * first + centre[cell])
     # (4), the second sum.
-    weight = pairs.weight * (prior * np.exp(pairs.log_evidence - log_evidence))[cell]
+    weight = pairs.weight * (prior * np.exp(pairs.log_evidence - near.log_evidence))[cell]
     weight *= second / (late[cell] + second) / square
-    far_parts = _by_cell(pairs, weight, (first, second), len(centre))
-    return _summed(centre, near_parts[0] + far_parts[0], near_parts[1] + far_parts[1])
+    return np.stack(_by_cell(pairs, weight, (first, second), len(centre)), axis=1)
 
 
 def _by_cell(pairs: LatentPairs, weight: Floats, parts: tuple[Floats, Floats], cells: int) -> list[Floats]:

@@ -29,9 +29,15 @@ from suffice.pipeline.math.distributions.dirichlet import BetaDistribution
 from suffice.pipeline.math.distributions.distribution import widened
 from suffice.pipeline.math.distributions.gamma import GammaDistribution, InverseGammaDistribution
 from suffice.pipeline.math.distributions.intervals import moments_between
-from suffice.pipeline.math.distributions.many_cells import BLOCKS, PAIRS
+from suffice.pipeline.math.distributions.many_cells import BLOCKS, PAIRS, SPREAD
 from suffice.pipeline.math.distributions.merged import FINE, Components, rough_quantiles
 from suffice.pipeline.math.engines.one_sum.compiled_blocks import can_compile, resolve_blocks
+from suffice.pipeline.math.engines.one_sum.compiled_spread import (
+    can_compile_spread,
+    far_sums,
+    resolve_spread,
+    split_pairs,
+)
 from suffice.pipeline.math.engines.one_sum.nested_pairs import can_resolve, resolve_nested
 from suffice.pipeline.math.engines.one_sum.nodes import LatentPairs, batches, resolve
 from suffice.pipeline.math.engines.one_sum.noisy_sum import GammaGamma
@@ -51,6 +57,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.math.distributions.merged import WeighedPairs
     from suffice.pipeline.math.distributions.within_limits import Tabulated
     from suffice.pipeline.math.engines.one_sum.noisy_sum import NoisySums
+    from suffice.pipeline.math.engines.one_sum.spread_sums import FarSums
     from suffice.typing import Cells, Floats
 
     Update: TypeAlias = Callable[[Floats, Floats], Distribution]
@@ -107,7 +114,7 @@ class LatentSumPosterior:
             update=update,
             name=name,
             merged=merged,
-            moments=functools.cache(lambda: moments_of_all(sums, update, known)),
+            moments=functools.cache(lambda: moments_of_all(sums, update, known, _far_by_loops(sums))),
             near=(known.means, known.sds),
             log_evidence=known.log_evidence,
         )
@@ -260,7 +267,7 @@ class LatentSumPosterior:
 
     def _compiled(self, levels: Floats, *, near: Floats | None = None, rough: bool = False) -> Floats | None:
         """Quantiles by compiled loops; None where cells are few, or neither counts nor positive sums."""
-        if not (self.sums.is_sum or isinstance(self.sums.marginal, GammaGamma)):
+        if not (self.sums.is_sum or isinstance(self.sums.marginal, GammaGamma | SpreadGammaGamma)):
             return None
         return compiled_quantiles(self.merged, self.update, levels, near=near, rough=rough)
 
@@ -341,6 +348,8 @@ def _of_many(sums: NoisySums, update: Update) -> tuple[NearMoments, Components] 
         nested = resolve_nested(sums, update)
     elif BLOCKS.pay(sums.n_cells) and can_compile(sums, update):
         nested = resolve_blocks(sums, update)
+    elif SPREAD.pay(sums.n_cells) and can_compile_spread(sums):
+        nested = resolve_spread(sums, update)
     else:
         return None
     left = np.flatnonzero(~nested.settled)
@@ -348,9 +357,15 @@ def _of_many(sums: NoisySums, update: Update) -> tuple[NearMoments, Components] 
         return nested.near, nested.merged
     near, merged = _of_blocks(sums.take(left), update)
     # The numbers of these cells mean nothing yet.
-    for name in ("means", "sds", "log_evidence", "most"):
-        getattr(nested.near, name)[left] = getattr(near, name)
+    for name in ("means", "sds", "log_evidence", "most", "bounded"):
+        if getattr(near, name) is not None:
+            getattr(nested.near, name)[left] = getattr(near, name)
     return nested.near, nested.merged.replaced(left, merged)
+
+
+def _far_by_loops(sums: NoisySums) -> FarSums | None:
+    """What sums up far tails of many cells; None where arrays do."""
+    return far_sums if SPREAD.pay(sums.n_cells) and can_compile_spread(sums) else None
 
 
 def _moments(pairs: WeighedPairs, given: Distribution, cells: int) -> tuple[Floats, Floats]:
@@ -366,8 +381,12 @@ def _moments(pairs: WeighedPairs, given: Distribution, cells: int) -> tuple[Floa
     return centre, np.sqrt(np.bincount(cell, weight * squares, cells))
 
 
-def _resolved(sums: NoisySums, update: Update) -> LatentPairs:
+def _resolved(sums: NoisySums, update: Update) -> WeighedPairs:
     """Return latent pairs with their weights, split."""
+    if SPREAD.pay(sums.n_cells) and can_compile_spread(sums):
+        split = split_pairs(sums, update)
+        if split is not None:
+            return split
     return _split(resolve(sums), sums, update)
 
 

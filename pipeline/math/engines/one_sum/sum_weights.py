@@ -15,6 +15,7 @@ import numpy as np
 
 from suffice.pipeline.math.distributions.machine_code import vectorised
 from suffice.pipeline.math.distributions.vector_functions import exp, log, log1p
+from suffice.pipeline.math.engines.one_sum.spread_factor import add_factor, set_factor
 
 if TYPE_CHECKING:
     from suffice.typing import Floats
@@ -25,9 +26,12 @@ POISSON, NEGATIVE_BINOMIAL, GAMMA = range(3)
 """Of sums, ``GammaPoisson``, ``BetaNegativeBinomial`` and ``GammaGamma``."""
 FAMILY, FIRST, SECOND, SHAPE, SHARE, LOWER, STEP = range(7)
 """Of a model: its number, both concentrations or a concentration and a rate, r or k, w, and the lattice."""
-CONSTANT, OF_N, ROWS, COUNT, NONE, KINKS = range(6)
+HEAVIEST, FROM_NOTHING, FACTOR = range(7, 10)
+"""Of a spread prior, whose first component the model has: the heaviest component's rate, ``from_nothing``,
+and what ``add_factor`` reads from there on."""
+CONSTANT, OF_N, ROWS, COUNT, NONE, OF_FACTOR, KINKS = *range(6), 8
 """Of a row: what is added, what depends on N beside it, N but at least 1, N, the weight of no records where
-N is below 1, and no number elsewhere, and kinks of the noise from there on."""
+N is below 1, and no number elsewhere, what ``set_factor`` has of a spread prior, and kinks of the noise."""
 _NEAR = 5.0
 """Counts up to so many times 1 + a are too small for the series in 1 / w, right to 1e-11 beyond."""
 _NATS, LEAST_AMOUNT = 25.0, math.exp(-600.0)
@@ -101,6 +105,11 @@ def set_rows(
             for i in range(count):
                 constant[i] = added[i] + more + log(of_n[i] * model[STEP])
         _add_rising(a, 1.0, count, of_n, constant)
+    if len(model) > FACTOR:
+        of_factor, least = table[OF_FACTOR:], math.log(b / model[SHARE] / model[STEP])
+        for i in range(count):
+            of_factor[0, i] = of_n[i]
+        set_factor(model[FACTOR:], least, a, count, of_factor)
     for j in range(len(values)):
         kink = table[KINKS + j]
         if reaches[j] > 0.0:
@@ -160,6 +169,8 @@ def add_density(
                 power = log1p(by_share / (step * amount[i]))
                 # log1p(w S / b) is log1p(b / (w S)) and log(w S / b).
                 out[i] += constant[row[i]] - more - (a + of_n[row[i]]) * power - a * position[i]
+            if len(model) > FACTOR:
+                add_factor(model[FACTOR:], table[OF_FACTOR:], count, row, position, scratch, out)
         else:
             for i in range(count):
                 scratch[i] = lower * table[ROWS, row[i]] + step * amount[i]
@@ -177,6 +188,8 @@ def _typical(model: Floats, n: float) -> float:
         return float(math.floor(max(a - 1.0, 0.0) / b * n))
     if model[FAMILY] == NEGATIVE_BINOMIAL:
         return float(math.floor(max(b - 1.0, 0.0) / (a + 1.0) * max(rows - 1.0, 0.0)))
+    if len(model) > FACTOR:
+        b = float(model[HEAVIEST])
     return b * rows / a / float(model[SHARE])
 
 
@@ -220,6 +233,8 @@ def set_breaks(model: Floats, rates: Floats, table: Floats, row: int, breaks: Fl
     breaks[1], breaks[kinks + 2] = first, last
     _insert(breaks[1:], kinks + 2, typical)
     breaks[0], breaks[kinks + 4] = min(first, typical - margin), max(last, typical + margin)
+    if len(model) > FACTOR and model[FROM_NOTHING] > 0.0:
+        breaks[0] = 0.0
     count = kinks + 5
     for j in range(count):
         if is_sum:
