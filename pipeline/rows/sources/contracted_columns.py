@@ -247,14 +247,14 @@ def _read_footer(file: PinnedFile, columns_of: ColumnsOf, columns: Iterable[str]
     paths = {metadata.schema.column(index).path: index for index in range(metadata.num_columns)}
     wanted = {name: paths[name] for name in file_columns.stored(columns) if name in paths}
     types = {name: metadata.schema.column(index).physical_type for name, index in wanted.items()}
-    groups, is_large = [], metadata.num_rows > FEW_ROWS
+    groups = []
     for number in range(metadata.num_row_groups if file_columns.has_rows else 0):
         group = metadata.row_group(number)
         chunks = {name: group.column(index) for name, index in wanted.items()}
         # Arrow looks at this in the first row group that a task reads, and nowhere else.
         if any(chunk.physical_type != types[name] for name, chunk in chunks.items()):
             return _NO_ROWS if isinstance(columns_of, ContractedColumns) else Unreadable.NO_PARQUET
-        dictionaries = [name for name, chunk in chunks.items() if is_large and _is_dictionary(chunk)]
+        dictionaries = [name for name, chunk in chunks.items() if _is_dictionary(chunk, metadata.num_rows)]
         groups.append(RowGroup(n_rows=group.num_rows, dictionaries=tuple(dictionaries)))
     return Footer(
         schema=file_columns.schema(schema.remove_metadata()),
@@ -277,16 +277,21 @@ def _is_open_to(file: PinnedFile) -> bool:
 _NO_ROWS = Footer(schema=pa.schema([]), row_groups=(), columns=AS_STORED, metadata=Kept())
 
 
-def _is_dictionary(chunk: pq.ColumnChunkMetaData) -> bool:
-    """Tell whether a text column is stored as a dictionary throughout.
+_MOST_TEXT_BYTES = 1 << 26
+"""Of a column of a file of few rows, where each is as long as all that is stored: no text is longer."""
+
+
+def _is_dictionary(chunk: pq.ColumnChunkMetaData, n_rows: int) -> bool:
+    """Tell whether a text column is stored as a dictionary throughout, and in a file of so many rows read so.
 
     Stored plainly each text takes its length, 4 bytes, and more. Reading such a column as a dictionary
-    would gather all its values in memory.
+    would gather all its values in memory. A small file is read without, unless its texts may be long.
     """
     return bool(
         chunk.physical_type == "BYTE_ARRAY"
         and chunk.has_dictionary_page
         and chunk.total_uncompressed_size < 4 * chunk.num_values
+        and (n_rows > FEW_ROWS or n_rows * chunk.total_uncompressed_size > _MOST_TEXT_BYTES)
     )
 
 

@@ -154,7 +154,8 @@ def read_piece(
 ) -> Iterator[pa.RecordBatch]:
     """Read the source's columns of some row groups in blocks of at most `block_rows` rows.
 
-    A reader of pages reads those of local files that are as the source has them, as far as it can.
+    A reader of pages reads those of local files and of small objects that are as the source has them, as
+    far as it can.
 
     Raises
     ------
@@ -164,7 +165,9 @@ def read_piece(
     check_file(piece.file, piece.called)
     n_rows = 0
     try:
-        with opened(piece.file) as stored:
+        with opened(piece.file) as content:
+            size = piece.file.size  # a file that grew since is read no further
+            stored = pa.BufferReader(content.read(size)) if size <= SMALL_BYTES else content
             rows = None if piece.values is None else _filter(stored, piece, piece.values)
             names = piece.columns.stored(columns)
             beside = [name for name in rows.stored if name not in names] if rows else []
@@ -223,19 +226,15 @@ def _batches(
     stored: BinaryIO, piece: RowGroups, names: list[str], block_rows: int, pages: PageReader | None
 ) -> Iterator[pa.RecordBatch]:
     fetched = stored if isinstance(stored, ObjectFile) else None
-    is_small = piece.file.size <= SMALL_BYTES
-    if fetched is not None and is_small:
-        fetched.fetch([(0, piece.file.size)])
-        fetched = None
     with parquet_file(
-        pa.BufferReader(stored.read()) if is_small else stored,
+        stored,
         metadata=piece.metadata.value,
         read_dictionary=list(piece.dictionaries),
         page_checksum_verification=True,
         pre_buffer=False,
         buffer_size=_READ_BYTES,
     ) as file:
-        if pages is not None and not isinstance(stored, ObjectFile):
+        if pages is not None and fetched is None:
             rest = partial(_read, file, block_rows, names)
             yield from by_pages(pages, stored, file, piece.row_groups, rest)
             return

@@ -12,8 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from suffice.errors import StageFailedError, UsageError
-from suffice.pipeline.rows.sources import contract, contracted_columns, parquet_files
+from suffice.pipeline.rows.sources import contract, contracted_columns, file_access, parquet_files
 from suffice.pipeline.rows.sources.contract import pack, unpack
+from suffice.pipeline.rows.sources.contracted_columns import AS_STORED
 from suffice.pipeline.rows.sources.parquet import check, pin, read, schema, splits
 from suffice.pipeline.terms.declaration.source_specs import parse_source
 from support.hostile import categorical, make_spec, normal
@@ -281,3 +282,37 @@ def test_small_files_are_read_together(tmp_path: Path) -> None:
     assert block.column(0).to_pylist() == list(range(100)) * 4
     assert block.column(1).to_pylist() == ["a", "b"] * 200
     assert [of.num_rows for of in read(split, ("x",), 50)] == [50] * 8
+
+
+class OddNumbers:
+    """Keeps the rows of odd numbers."""
+
+    stored = ("x",)
+
+    def opened(self, schema: pa.Schema) -> OddNumbers:
+        assert "x" in schema.names
+        return self
+
+    def kept(self, batch: pa.RecordBatch) -> Any:
+        return batch.column("x").to_numpy() % 2 == 1
+
+
+def test_rows_of_a_small_file_are_deleted_by_their_values(tmp_path: Path) -> None:
+    of = file_access.status(str(write(tmp_path / "a.parquet")))
+    values: Any = [OddNumbers()]
+    pinned = parquet_files.pin_files([(of, AS_STORED)], ("k",), place="here", values=values)
+    (split,) = parquet_files.file_splits("parquet", pinned)
+    (block,) = read(split, ("k",), 1 << 17)
+    assert block.column(0).to_pylist() == ["b"] * 50
+
+
+@pytest.mark.parametrize(("rows", "length", "is_coded"), [(9000, 20, False), (9000, 9000, True)])
+def test_long_texts_of_few_rows_stay_dictionaries(
+    tmp_path: Path, rows: int, length: int, is_coded: bool
+) -> None:
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"x": list(range(rows)), "k": ["a" * length] * rows}), path)
+    (split,) = splits(pin(spec_of(path)))
+    (block,) = read(split, ("k",), 1 << 17)
+    assert pa.types.is_dictionary(block.schema.types[0]) is is_coded
+    assert block.num_rows == rows
