@@ -6,16 +6,9 @@
 
 #include <string.h>
 
-#include "call.h"
+#include "signature.h"
 
 enum { VERSION = 2 }; /* as in jit.py: raised whenever a kernel or a signature changes */
-
-typedef struct {
-    char type;    /* as in a buffer's format: i q B Q d ? */
-    int size;     /* bytes of one value */
-    int dimensions; /* 0: a number */
-    bool is_written;
-} Parameter;
 
 typedef struct {
     const Kernel *kernel;
@@ -23,48 +16,6 @@ typedef struct {
     int n_parameters;
     Parameter parameters[MOST_ARGUMENTS];
 } Bound;
-
-static const struct {
-    const char *name;
-    char type;
-    int size;
-} TYPES[] = {{"int32", 'i', 4},   {"int64", 'q', 8},   {"uint8", 'B', 1},
-             {"uint64", 'Q', 8},  {"float64", 'd', 8}, {"boolean", '?', 1}};
-
-/* Read one word of a signature; return its end, or NULL where it is none. */
-static const char *read_word(const char *word, Parameter *parameter)
-{
-    for (size_t at = 0; at < sizeof TYPES / sizeof *TYPES; at++) {
-        size_t length = strlen(TYPES[at].name);
-        if (strncmp(word, TYPES[at].name, length))
-            continue;
-        *parameter = (Parameter){.type = TYPES[at].type, .size = TYPES[at].size};
-        word += length;
-        if (*word == '[') {
-            parameter->dimensions = word[1] - '0';
-            word += 3;
-        }
-        if (*word == '!') {
-            parameter->is_written = true;
-            word++;
-        }
-        return *word == ' ' || !*word ? word : NULL;
-    }
-    return NULL;
-}
-
-static bool read_signature(Bound *bound)
-{
-    const char *word = bound->kernel->signature;
-    while (word && *word) {
-        if (bound->n_parameters == MOST_ARGUMENTS)
-            return false;
-        word = read_word(word, &bound->parameters[bound->n_parameters++]);
-        if (word && *word == ' ')
-            word++;
-    }
-    return word != NULL;
-}
 
 /* A long of 64 bits is the same as a long long. Marks of the machine's own byte order and of values that are
    not aligned may stand before a type. */
@@ -180,7 +131,8 @@ static int add_kernel(PyObject *module, PyObject *signatures, const Kernel *kern
     bound->method = (PyMethodDef){.ml_name = kernel->name,
                                   .ml_meth = (PyCFunction)(void (*)(void))call,
                                   .ml_flags = METH_FASTCALL};
-    if (!read_signature(bound)) {
+    bound->n_parameters = read_signature(kernel->signature, bound->parameters);
+    if (bound->n_parameters < 0) {
         PyErr_SetString(PyExc_SystemError, kernel->name);
         return -1;
     }

@@ -135,6 +135,18 @@ def test_arrays_that_do_not_fit_are_refused(name: str, position: int, wrong: Any
 
 
 @needs_native
+@pytest.mark.parametrize(("name", "position"), [("number_units", 3), ("rank_rows", 4)])
+def test_a_table_that_holds_something_is_refused(name: str, position: int) -> None:
+    """A search for a unit that is not there would go round for ever, in one that is full but for a slot."""
+    assert NATIVE is not None
+    for empty_slot in range(64):
+        given_arguments = arguments(name, 1, 40)
+        given_arguments[position][:] = np.where(np.arange(64) == empty_slot, -1, 0)
+        with pytest.raises(ValueError, match="do not fit together"):
+            getattr(NATIVE, name)(*given_arguments)
+
+
+@needs_native
 def test_arrays_off_a_network_need_not_be_aligned() -> None:
     assert NATIVE is not None
     words = np.arange(12, dtype=np.uint64).reshape(4, 3)

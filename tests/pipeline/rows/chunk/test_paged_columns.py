@@ -243,6 +243,10 @@ def test_plain_values_fill_their_page(size: int, n_values: int) -> None:
         np.zeros(16, np.uint8), line(16, 2), 0, 8, np.zeros(16, np.uint8), counts
     )
     assert counts.tolist() == [2, 16]
+    with pytest.raises(ValueError, match="do not fit"):  # eight times as many are two, modulo 2^64
+        paged_columns.native().join_values(
+            np.zeros(16, np.uint8), line(16, 2**61 + 2), 0, 8, np.zeros(16, np.uint8), counts
+        )
 
 
 def spec_of(path: Path) -> Any:
