@@ -99,8 +99,9 @@ static PyObject *call(PyObject *capsule, PyObject *const *objects, Py_ssize_t n_
                                   : take_number(objects[at], of, &arguments[at]);
     }
     if (is_taken) {
+        Function function = bound->kernel->function;
         Py_BEGIN_ALLOW_THREADS
-        fits = bound->kernel->function(arguments);
+        fits = function(arguments);
         Py_END_ALLOW_THREADS
     }
     for (int at = 0; at < bound->n_parameters; at++) {
@@ -119,15 +120,16 @@ static PyObject *call(PyObject *capsule, PyObject *const *objects, Py_ssize_t n_
     Py_RETURN_NONE;
 }
 
+/* Filled alike whenever the module is loaded, also by another name. */
 static Bound BOUND[64];
-static int N_BOUND;
 
-static int add_kernel(PyObject *module, PyObject *signatures, const Kernel *kernel)
+static int add_kernel(PyObject *module, PyObject *signatures, const Kernel *kernel, Bound *bound)
 {
-    if (N_BOUND == (int)(sizeof BOUND / sizeof *BOUND))
+    if (bound == BOUND + sizeof BOUND / sizeof *BOUND) {
+        PyErr_SetString(PyExc_SystemError, "there are more kernels than places for them");
         return -1;
-    Bound *bound = &BOUND[N_BOUND++];
-    *bound = (Bound){.kernel = kernel};
+    }
+    bound->kernel = kernel;
     bound->method = (PyMethodDef){.ml_name = kernel->name,
                                   .ml_meth = (PyCFunction)(void (*)(void))call,
                                   .ml_flags = METH_FASTCALL};
@@ -162,9 +164,10 @@ PyMODINIT_FUNC PyInit__native(void)
     PyObject *page_signatures = module ? PyDict_New() : NULL;
     const Kernel *tables[] = {CHUNK_KERNELS, VALUE_KERNELS, UNIT_KERNELS, HEADER_KERNELS, PAGE_KERNELS};
     int failed = !signatures || !page_signatures;
+    Bound *bound = BOUND;
     for (size_t table = 0; !failed && table < sizeof tables / sizeof *tables; table++)
         for (const Kernel *kernel = tables[table]; !failed && kernel->name; kernel++)
-            failed = add_kernel(module, table < 3 ? signatures : page_signatures, kernel);
+            failed = add_kernel(module, table < 3 ? signatures : page_signatures, kernel, bound++);
     failed = failed || PyModule_AddObjectRef(module, "SIGNATURES", signatures) ||
              PyModule_AddIntConstant(module, "VERSION", VERSION);
     Py_XDECREF(signatures);

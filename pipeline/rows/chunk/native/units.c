@@ -118,7 +118,8 @@ ON_VECTORS static bool assign_parts(const Argument *a)
         uint64_t spread = position_of(unit[0], unit[1], a[1].natural, a[2].natural);
         uint64_t half = a[6].integer ? spread & UINT32_MAX : spread >> 32;
         int64_t part = (int64_t)(half * total >> 32) - a[3].integer;
-        out[row] = (out[row] >= 0) & (part >= 0) & (part < a[4].integer) ? (int32_t)part : -1;
+        bool is_here = (out[row] >= 0) & (part >= 0) & (part < a[4].integer);
+        out[row] = is_here ? (int32_t)part : -1;
     }
     return true;
 }

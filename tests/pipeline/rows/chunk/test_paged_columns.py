@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import pickle
 import random
-import shutil
 import subprocess
 import sys
-import sysconfig
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,6 +22,7 @@ from suffice.pipeline.rows.sources import parquet_files
 from suffice.pipeline.rows.sources.contracted_columns import AS_STORED
 from suffice.pipeline.rows.sources.file_access import status
 from suffice.pipeline.spec.spec import load_spec
+from support import sanitisers
 from support.paged_files import (
     COLUMNS,
     REFUSED,
@@ -301,23 +299,10 @@ def test_sums_are_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     "n_files", [pytest.param(600, marks=pytest.mark.slow), pytest.param(12_000, marks=pytest.mark.audit)]
 )
 def test_sanitisers_find_nothing_in_damaged_files(repository: Path, tmp_path: Path, n_files: int) -> None:
-    compiler = shutil.which("gcc")
-    if compiler is None:
-        pytest.skip("no gcc here")
-    library = tmp_path / "_native.abi3.so"
-    sources_in_c = sorted((repository / "pipeline/rows/chunk/native").glob("*.c"))
-    flags = ["-O1", "-g", "-std=c11", "-fwrapv", "-ffp-contract=off", "-fno-sanitize-recover=all"]
-    sanitisers = ["-fsanitize=address,undefined", "-shared", "-fPIC", f"-I{sysconfig.get_paths()['include']}"]
-    subprocess.run([compiler, *flags, *sanitisers, *sources_in_c, "-o", library, "-lm"], check=True)
-    asked = [[compiler, f"-print-file-name={name}"] for name in ("libasan.so", "libubsan.so")]
-    runtimes = [
-        subprocess.run(each, capture_output=True, text=True, check=True).stdout.strip() for each in asked
-    ]
-    if not all(path.startswith("/") for path in runtimes):
-        pytest.skip("gcc has no sanitisers here")
+    library, variables = sanitisers.library(tmp_path)
     ran = subprocess.run(
         [sys.executable, "-m", "support.damaged_pages", "0", str(n_files), str(tmp_path), str(library)],
-        env=os.environ | {"LD_PRELOAD": " ".join(runtimes), "ASAN_OPTIONS": "detect_leaks=0"},
+        env=variables,
         cwd=repository / "tests",
         capture_output=True,
         text=True,
