@@ -1,8 +1,9 @@
 /* One input of a fuzzer: a call of a kernel with any arguments, or a column of pages read to its end.
 
    Two bytes say which: a table of kernels and a place in it, or COLUMN and what the footer says of the column.
-   Every array has its very size, so that a sanitiser sees each access beyond it. What is accepted of a column is
-   decoded once more, bit by bit. There is no Python: module.c hands the kernels these arguments and nothing else. */
+   Every array has its very size, so that a sanitiser sees each access beyond it. What is accepted of a column
+   is decoded once more, bit by bit. There is no Python: module.c hands the kernels these arguments and nothing
+   else. */
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -52,8 +53,10 @@ static void next_number(Bytes *input, const Parameter *of, Argument *argument)
         memcpy(&argument->real, &bits, sizeof bits);
     else if (of->type == 'Q')
         argument->natural = bits;
+    else if (of->type == '?')
+        argument->integer = bits & 1;
     else
-        argument->integer = of->type == 'i' ? (int32_t)bits : of->type == '?' ? (int64_t)(bits & 1) : (int64_t)bits;
+        argument->integer = of->type == 'i' ? (int32_t)bits : (int64_t)bits;
 }
 
 static void put(void *array, const Parameter *of, int64_t at, int64_t value)
@@ -76,7 +79,7 @@ static void next_array(Bytes *input, const Parameter *of, Argument *argument)
     int64_t most = (fill <= BYTE_EACH ? MOST_GIVEN : MOST_BYTES) / of->size;
     if (columns && rows > most / columns)
         rows = most / columns;
-    int64_t n_values = rows * columns, first = fill >= CONSTANT ? (int8_t)next(input, 1) : 0;
+    int64_t n_values = rows * columns, value = fill >= CONSTANT ? (int8_t)next(input, 1) : 0;
     *argument = (Argument){.data = allocated(n_values * of->size), .rows = rows, .columns = columns};
     if (fill == BY_BYTES) {
         int64_t size = n_values * of->size, left = input->end - input->at;
@@ -84,8 +87,8 @@ static void next_array(Bytes *input, const Parameter *of, Argument *argument)
         memcpy(argument->data, input->at, (size_t)size);
         input->at += size;
     } else
-        for (int64_t at = 0; at < n_values; at++)
-            put(argument->data, of, at, fill == BYTE_EACH ? (int8_t)next(input, 1) : first + at * (fill == COUNTING));
+        for (int64_t at = 0; at < n_values; at++, value += fill == COUNTING)
+            put(argument->data, of, at, fill == BYTE_EACH ? (int8_t)next(input, 1) : value);
 }
 
 static void call_kernel(const Kernel *kernel, Bytes input)
@@ -124,7 +127,7 @@ typedef struct {
     Argument entries;                  /* NULL before the dictionary */
 } Column;
 
-/* So many numbers of some bits, one bit after the other; what is left of the bytes, or NULL where there are fewer. */
+/* So many numbers of some bits, a bit after the other; the rest of the bytes, or NULL where there are fewer. */
 static const uint8_t *decode(const uint8_t *at, const uint8_t *end, int width, int64_t count, uint32_t *out)
 {
     while (count) {
@@ -153,7 +156,8 @@ static const uint8_t *decode(const uint8_t *at, const uint8_t *end, int width, i
     return at;
 }
 
-/* Check the codes of one page against bits: those of its indices, or from `first` on of values that are there. */
+/* Check the codes of a page against its bits: those of its indices, or from `first` on of values that are there;
+   return how many are there. */
 static int64_t check_page(const Column *column, const uint8_t *data, const int64_t *slots, const int32_t *codes,
                           int64_t first, bool is_coded)
 {
@@ -183,7 +187,7 @@ static int64_t check_page(const Column *column, const uint8_t *data, const int64
     return n_taken;
 }
 
-/* Codes 0, 1, ... of values that lie one after the other, and last that of a null; none where they are not so many. */
+/* Codes 0, 1, ... of values that lie one after the other, and last that of a null; false where they are others. */
 static bool plain(const Column *column, Argument values, int64_t n_values, Argument *codes)
 {
     bool is_right = column->width ? values.rows == n_values * column->width : values.rows >= 4 * n_values;
@@ -195,7 +199,8 @@ static bool plain(const Column *column, Argument values, int64_t n_values, Argum
         is_right = call("plain_texts", (Argument[]){values, offsets, texts});
         const int32_t *ends = offsets.data;
         for (int64_t text = 0; is_right && text < n_values; text++)
-            require(0 <= ends[text] && ends[text] <= ends[text + 1] && ends[text + 1] <= texts.rows, "texts are there");
+            require(0 <= ends[text] && ends[text] <= ends[text + 1], "texts begin where others end");
+        require(!is_right || ends[n_values] <= texts.rows, "texts are there");
         free(offsets.data);
         free(texts.data);
     }
@@ -217,15 +222,16 @@ static bool read_data(const Column *column, Argument data, Argument pages, int64
     Argument is_optional = {.integer = column->is_optional}, missing = {.integer = MISSING};
     for (int64_t row = 0; row < n_rows; row++)
         ((int32_t *)codes.data)[row] = NOT_WRITTEN;
-    if (is_coded)
-        fits = column->entries.data && call("page_codes", (Argument[]){data, pages, is_optional, column->entries, codes});
-    else {
+    if (is_coded) {
+        Argument arguments[] = {data, pages, is_optional, column->entries, codes};
+        fits = column->entries.data && call("page_codes", arguments);
+    } else {
         int64_t counts[2] = {-1, -1};
         Argument joined = {.data = allocated(data.rows), .rows = data.rows, .columns = 1}, values = {0};
         Argument width = {.integer = column->width}, counted = {.data = counts, .rows = 2, .columns = 1};
         fits = call("join_values", (Argument[]){data, pages, is_optional, width, joined, counted});
-        if (fits)
-            require(0 <= counts[0] && counts[0] <= n_rows && 0 <= counts[1] && counts[1] <= joined.rows, "counts are right");
+        require(!fits || (0 <= counts[0] && counts[0] <= n_rows), "no more values than rows");
+        require(!fits || (0 <= counts[1] && counts[1] <= joined.rows), "no more bytes than are given");
         joined.rows = counts[1];
         fits = fits && plain(column, joined, counts[0], &values);
         values.rows = counts[0]; /* without that of a null */
@@ -281,7 +287,8 @@ static void read_column(int kind, Bytes input)
     int64_t begin = 0, size = input.end - input.at, n_pages = 1;
     for (bool fits = true; fits && n_pages && begin < size;) {
         Argument window = {.data = allocated(size - begin), .rows = size - begin, .columns = 1};
-        Argument table = {.data = allocated((1 + MOST_PAGES) * N_COLUMNS * 8), .rows = 1 + MOST_PAGES, .columns = N_COLUMNS};
+        Argument table = {.rows = 1 + MOST_PAGES, .columns = N_COLUMNS};
+        table.data = allocated(table.rows * N_COLUMNS * 8);
         memcpy(window.data, input.at + begin, (size_t)(size - begin));
         fits = call("page_headers", (Argument[]){window, {.integer = column.codec}, table});
         const int64_t *counts = table.data;

@@ -68,7 +68,7 @@ def seeds(folder: Path) -> Iterator[bytes]:
 
 def _places() -> dict[str, tuple[int, int]]:
     """Return where each kernel stands, by name."""
-    places = {}
+    places: dict[str, tuple[int, int]] = {}
     for number, name in enumerate(KERNELS):
         lines = (NATIVE / f"{name}.c").read_text().partition("_KERNELS[] = {")[2].splitlines()
         kernels = [line.split('"')[1] for line in lines if line.startswith('    {"')]
@@ -84,19 +84,21 @@ def _argument(value: Any) -> bytes:
         return b"\x80" + (int(value) % 2**64).to_bytes(8, "little")
     rows, *columns = value.shape
     size = bytes([rows]) if rows < 254 else b"\xff" + rows.to_bytes(4, "little")
-    size += bytes(columns)
-    if rows > 254:
-        return size + b"\x02\x01"  # one value for all
-    return size + b"\x00" + value.tobytes()
+    is_given = value.nbytes <= _MOST_SEED_BYTES
+    return size + bytes(columns) + (b"\x00" + value.tobytes() if is_given else b"\x02\x01")  # or 1 throughout
 
 
 def _indices(width: int) -> list[Any]:
-    """Return arguments of `page_codes`: groups and a run of indices of some bits."""
+    """Return arguments of `page_codes`: a long run and groups of indices, with nulls between them."""
     group = sum(place % 2 << place * width for place in range(8)).to_bytes(width, "little")
-    page = bytes([width, 5]) + 2 * group + bytes([16]) + (1).to_bytes((width + 7) // 8, "little")
-    slots = np.array([[0, 8, 24, 0, len(page), len(page), -1, 1, -1, -1]])
+    run = b"\xb0\x30" + (1).to_bytes((width + 7) // 8, "little")  # 3,096
+    page = bytes([width]) + run + b"\x83\x02" + 129 * group
+    present = b"\x81\x04" + 256 * b"\xaa" + b"\xc0\x30\x01\x10\x00"  # every second one, 3,104, and 8 nulls
+    levels = len(present).to_bytes(4, "little") + present
+    n_rows = 2048 + 3104 + 8
+    slots = np.array([[0, 8, n_rows, 0, len(levels + page), len(levels + page), -1, 1, 1032, -1]])
     codes = np.arange(3, dtype=np.int32)
-    return [np.frombuffer(page, np.uint8), slots, False, codes, np.zeros(24, np.int32)]
+    return [np.frombuffer(levels + page, np.uint8), slots, True, codes, np.zeros(n_rows, np.int32)]
 
 
 def _stored_files(folder: Path) -> Iterator[Path]:
@@ -136,8 +138,10 @@ def _columns(path: Path) -> Iterator[bytes]:
 def main(minutes: int, corpus: Path = REPOSITORY / "build/fuzz/corpus") -> int:
     """Fuzz from the corpus and the seeds on, and pack what is worth keeping; return an exit code."""
     folder = REPOSITORY / "build/fuzz"
-    for each in (folder, corpus):
-        each.mkdir(parents=True, exist_ok=True)
+    least = folder / "least"
+    shutil.rmtree(least, ignore_errors=True)
+    for needed in (least, corpus):
+        needed.mkdir(parents=True, exist_ok=True)
     program = fuzzer(folder)
     with tempfile.TemporaryDirectory() as files:
         for each in (*unpacked(CORPUS.read_bytes()), *seeds(Path(files))):
@@ -146,9 +150,6 @@ def main(minutes: int, corpus: Path = REPOSITORY / "build/fuzz/corpus") -> int:
     options = [*limits, "-print_final_stats=1", f"-dict={FUZZ / 'words.dict'}", f"-artifact_prefix={folder}/"]
     if minutes and subprocess.run([program, *options, corpus], check=False).returncode:
         return 1
-    least = folder / "least"
-    shutil.rmtree(least, ignore_errors=True)
-    least.mkdir()
     subprocess.run([program, "-merge=1", least, corpus], check=True, capture_output=True)
     kept = sorted((path.read_bytes() for path in least.iterdir()), key=lambda each: (len(each), each))
     CORPUS.write_bytes(packed(kept))

@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 import tracemalloc
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pytest
@@ -165,8 +165,8 @@ class NotANumber:
         raise LookupError
 
 
-def typed(kind: str, values: Any) -> memoryview[Any]:
-    return memoryview(bytearray(np.asarray(values, kind).tobytes())).cast("B").cast(np.dtype(kind).char)
+def typed(kind: Literal["i", "q", "d"], values: Any) -> memoryview[Any]:
+    return memoryview(bytearray(np.asarray(values, kind).tobytes())).cast(kind)
 
 
 @needs_native
@@ -195,7 +195,7 @@ def test_nothing_is_held_after_a_call(changes: dict[int, Any], error: type[Excep
 
     def call() -> None:
         moved = memoryview(bytearray(n_bytes + 1))[1:].cast("q")
-        usual = [typed("q", [0, 1]), 0, typed("i", [5]), -1, typed("i", [0] * (n_bytes // 8))]
+        usual: list[Any] = [typed("q", [0, 1]), 0, typed("i", [5]), -1, typed("i", [0] * (n_bytes // 8))]
         given_arguments = dict(enumerate(usual)) | changes
         values = [moved if isinstance(value, str) else value for value in given_arguments.values()]
         if error is None:
