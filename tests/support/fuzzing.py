@@ -15,15 +15,15 @@ import sys
 import tempfile
 from hashlib import sha1
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow.parquet as pq
 
 from suffice.pipeline.rows.chunk import paged_columns
-from support.native_cases import CASES
+from support.kernel_calls import encoded, fitting, hostile
 from support.paged_files import base_files, table
-from support.sanitisers import FUZZ, KERNELS, NATIVE, REPOSITORY, fuzzer
+from support.sanitisers import FUZZ, KERNELS, REPOSITORY, fuzzer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -36,17 +36,21 @@ _MOST_SEED_BYTES = 1 << 13
 
 
 def packed(inputs: Iterable[bytes]) -> bytes:
-    """Return inputs, each after its length, compressed."""
-    joined = b"".join(len(each).to_bytes(4, "little") + each for each in inputs)
-    return gzip.compress(joined, mtime=0)
+    """Return inputs joined and compressed."""
+    return gzip.compress(joined(inputs), mtime=0)
+
+
+def joined(inputs: Iterable[bytes]) -> bytes:
+    """Return inputs as replay.c reads them, each after its length."""
+    return b"".join(len(each).to_bytes(4, "little") + each for each in inputs)
 
 
 def unpacked(corpus: bytes) -> Iterator[bytes]:
     """Yield what `packed` packed."""
-    joined, at = gzip.decompress(corpus), 0
-    while at < len(joined):
-        size = int.from_bytes(joined[at : at + 4], "little")
-        yield joined[at + 4 : at + 4 + size]
+    content, at = gzip.decompress(corpus), 0
+    while at < len(content):
+        size = int.from_bytes(content[at : at + 4], "little")
+        yield content[at + 4 : at + 4 + size]
         at += 4 + size
 
 
@@ -56,49 +60,11 @@ def is_column(each: bytes) -> bool:
 
 
 def seeds(folder: Path) -> Iterator[bytes]:
-    """Yield calls of every kernel as tests make them, and columns as Arrow writes them."""
-    for name, place in _places().items():
-        for seed in range(8) if name in CASES else ():
-            yield bytes(place) + b"".join(map(_argument, CASES[name](np.random.default_rng(seed), seed)))
-    for width in range(1, 25):
-        yield bytes(_places()["page_codes"]) + b"".join(map(_argument, _indices(width)))
+    """Yield calls of every kernel, and columns as Arrow writes them."""
+    yield from (encoded(name, arguments) for name, arguments in fitting())
+    yield from hostile()
     for path in (*base_files(folder), *_stored_files(folder)):
         yield from _columns(path)
-
-
-def _places() -> dict[str, tuple[int, int]]:
-    """Return where each kernel stands, by name."""
-    places: dict[str, tuple[int, int]] = {}
-    for number, name in enumerate(KERNELS):
-        lines = (NATIVE / f"{name}.c").read_text().partition("_KERNELS[] = {")[2].splitlines()
-        kernels = [line.split('"')[1] for line in lines if line.startswith('    {"')]
-        places |= {kernel: (number, place) for place, kernel in enumerate(kernels)}
-    return places
-
-
-def _argument(value: Any) -> bytes:
-    """Return an argument as kernels.c reads it."""
-    if isinstance(value, float):
-        return b"\x80" + np.float64(value).tobytes()
-    if not isinstance(value, np.ndarray):
-        return b"\x80" + (int(value) % 2**64).to_bytes(8, "little")
-    rows, *columns = value.shape
-    size = bytes([rows]) if rows < 254 else b"\xff" + rows.to_bytes(4, "little")
-    is_given = value.nbytes <= _MOST_SEED_BYTES
-    return size + bytes(columns) + (b"\x00" + value.tobytes() if is_given else b"\x02\x01")  # or 1 throughout
-
-
-def _indices(width: int) -> list[Any]:
-    """Return arguments of `page_codes`: a long run and groups of indices, with nulls between them."""
-    group = sum(place % 2 << place * width for place in range(8)).to_bytes(width, "little")
-    run = b"\xb0\x30" + (1).to_bytes((width + 7) // 8, "little")  # 3,096
-    page = bytes([width]) + run + b"\x83\x02" + 129 * group
-    present = b"\x81\x04" + 256 * b"\xaa" + b"\xc0\x30\x01\x10\x00"  # every second one, 3,104, and 8 nulls
-    levels = len(present).to_bytes(4, "little") + present
-    n_rows = 2048 + 3104 + 8
-    slots = np.array([[0, 8, n_rows, 0, len(levels + page), len(levels + page), -1, 1, 1032, -1]])
-    codes = np.arange(3, dtype=np.int32)
-    return [np.frombuffer(levels + page, np.uint8), slots, True, codes, np.zeros(n_rows, np.int32)]
 
 
 def _stored_files(folder: Path) -> Iterator[Path]:

@@ -20,7 +20,7 @@ FUZZ = REPOSITORY / "tests/fuzz"
 KERNELS = ("chunk", "values", "units", "page_headers", "page_codes")
 """Files of kernels, in the order of the tables in kernels.c."""
 _FLAGS = ("-O1", "-g", "-std=c11", "-ffp-contract=off", "-fno-sanitize-recover=all")
-_SANITISERS = "-fsanitize=address,undefined"
+_SANITISERS = "-fsanitize=address,undefined,float-cast-overflow"
 
 
 def library(folder: Path) -> tuple[Path, dict[str, str]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import subprocess
 import sys
 from typing import TYPE_CHECKING
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from suffice.pipeline.rows.chunk import jit
-from support import fuzzing, sanitisers
+from support import fuzzing, kernel_calls, sanitisers
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,11 +22,21 @@ def test_inputs_are_packed_one_after_the_other() -> None:
 
 @pytest.mark.slow
 def test_sanitisers_find_nothing_in_the_corpus(tmp_path: Path) -> None:
-    program, inputs = sanitisers.replay(tmp_path), tmp_path / "inputs"
-    inputs.write_bytes(gzip.decompress(fuzzing.CORPUS.read_bytes()))
-    ran = subprocess.run([program, inputs], capture_output=True, text=True, check=False)
+    """Nor in calls that fit but for one argument, or one value of it."""
+    program, file = sanitisers.replay(tmp_path), tmp_path / "inputs"
+    inputs = [*fuzzing.unpacked(fuzzing.CORPUS.read_bytes()), *kernel_calls.hostile()]
+    file.write_bytes(fuzzing.joined(inputs))
+    ran = subprocess.run([program, file], capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr[-3000:]
-    assert ran.stdout == f"{len(list(fuzzing.unpacked(fuzzing.CORPUS.read_bytes())))} inputs\n"
+    assert ran.stdout == f"{len(inputs)} inputs\n"
+
+
+@pytest.mark.skipif(jit.MODULE is None, reason="the module in C was not built here, or is not wanted")
+def test_calls_that_fit_are_accepted() -> None:
+    """Else calls that fit but for one thing would be refused for another."""
+    assert jit.MODULE is not None
+    for name, arguments in kernel_calls.fitting():
+        getattr(jit.MODULE, name)(*arguments)
 
 
 @pytest.mark.slow
