@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from suffice.pipeline.rows.chunk import paged_columns
-from support.kernel_calls import encoded, fitting, hostile
+from support.kernel_calls import encoded, fitting
 from support.paged_files import base_files, table
 from support.sanitisers import FUZZ, KERNELS, REPOSITORY, fuzzer
 
@@ -62,7 +62,6 @@ def is_column(each: bytes) -> bool:
 def seeds(folder: Path) -> Iterator[bytes]:
     """Yield calls of every kernel, and columns as Arrow writes them."""
     yield from (encoded(name, arguments) for name, arguments in fitting())
-    yield from hostile()
     for path in (*base_files(folder), *_stored_files(folder)):
         yield from _columns(path)
 

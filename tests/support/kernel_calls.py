@@ -27,13 +27,13 @@ def fitting() -> Iterator[tuple[str, Arguments]]:
     for name, case in CASES.items():
         for seed in range(8):
             yield name, case(np.random.default_rng(seed), seed)
-    yield from _of_pages()
+    yield from _tight()
 
 
 def hostile() -> Iterator[bytes]:
     """Yield calls of every kernel in which one argument, or one value of it, is another; and cut pages."""
     cases = ((name, case(np.random.default_rng(seed), 7)) for name, case in CASES.items() for seed in _SEEDS)
-    for name, arguments in (*cases, *_of_pages()):
+    for name, arguments in (*cases, *_tight()):
         for at, argument in enumerate(arguments):
             for changed in _changes(argument):
                 yield encoded(name, [*arguments[:at], changed, *arguments[at + 1 :]])
@@ -94,7 +94,7 @@ def _other_values(array: NDArray[Any]) -> Iterator[NDArray[Any]]:
         if array.dtype.kind in "iu":
             limits, of_bits = np.iinfo(array.dtype), 2 ** (8 * array.itemsize)
             beside = [(int(value) + step - int(limits.min)) % of_bits + int(limits.min) for step in (-1, 1)]
-            others = (*beside, limits.min, limits.max, 0, limits.max // 2**8)
+            others = (*beside, limits.min, limits.max, 0, limits.max // 2 - 1, limits.max // 2**8)
         for other in others:
             changed = array.copy()
             changed.flat[place] = other
@@ -106,6 +106,13 @@ def _slots(
 ) -> NDArray[np.int64]:
     """Return a page as a table lists it."""
     return np.array([[0, 8, n_values, begin, size, size, levels, 1, n_nulls, -1]])
+
+
+def _tight() -> Iterator[tuple[str, Arguments]]:
+    """Yield calls without room for more, and those of pages, which have no case."""
+    lattice, ends = np.ones((2, 2), np.int32), np.zeros(2, np.int64)
+    yield "gather_by_cell", [np.zeros(2, np.int32), lattice, ends, np.zeros((2, 3))]
+    yield from _of_pages()
 
 
 def _of_pages() -> Iterator[tuple[str, Arguments]]:
@@ -138,6 +145,8 @@ def _of_pages() -> Iterator[tuple[str, Arguments]]:
         values = filled if size == 5 else filled[:9] + b"\x00\x01" + b"\xff"
         yield "page_codes", [_bytes(values), table, True, codes, out]
         yield "value_codes", [_bytes(values), table, True, np.arange(size, dtype=np.int32), -1, out]
+    few = b"\x05\x03\x07" + b"\x08\x03" + b"\x00\x01\x00\x01\x00" + b"\xff\xff\xff"  # three for eight rows
+    yield "page_codes", [_bytes(few), _slots(len(few), 16, 0, 3, 11), True, codes, np.zeros(16, np.int32)]
     texts = b"\x02\x00\x00\x00ab\x00\x00\x00\x00\x03\x00\x00\x00cde"
     yield "plain_texts", [_bytes(texts), np.zeros(4, np.int32), np.zeros(5, np.uint8)]
     listed = np.concatenate([_slots(4, 1, 2), _slots(3, 1, 7), _slots(1, 1, 10)])
@@ -154,7 +163,7 @@ def _of_headers() -> Iterator[tuple[str, Arguments]]:
 
 
 _CODECS = (None, "snappy", "zstd")
-_CONTENT = bytes(range(24))
+_CONTENT = bytes(range(7)) * 9
 _HEADERS = {
     b"\x00": b"\x2c\x15\x06\x15\x00\x15\x06\x15\x06\x00",
     b"\x04": b"\x4c\x15\x06\x15\x00\x11\x00",

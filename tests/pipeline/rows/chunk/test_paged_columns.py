@@ -156,6 +156,36 @@ def test_a_page_of_data_has_rows(kind: int, n_values: int, is_refused: bool) -> 
         assert pages[0].tolist()[:2] == [1, len(header)]
 
 
+@pytest.mark.parametrize(
+    ("codec", "size", "n_levels", "is_refused"),
+    [
+        (0, 3, 0, False),
+        (0, 3, 3, False),
+        (0, 3, 4, True),
+        (0, 3, -1, True),
+        (2, 3, 0, True),
+        (2, -1, None, True),
+    ],
+)
+def test_sizes_and_levels_are_not_negative_and_not_more(
+    codec: int, size: int, n_levels: int | None, is_refused: bool
+) -> None:
+    def varint(number: int) -> int:
+        return 2 * number if number >= 0 else -2 * number - 1
+
+    kind, of_data = 0, [0x2C, 0x15, 2, 0x15, 0, 0x15, 6, 0x15, 6, 0]
+    if n_levels is not None:
+        kind, of_data = 6, [0x5C, 0x15, 2, 0x15, 0, 0x15, 2, 0x15, 0, 0x15, varint(n_levels), 0x15, 0, 0]
+    header = [0x15, kind, 0x15, varint(size), 0x15, 6, *of_data, 0, 0, 0, 0]  # three bytes, no frame
+    pages = np.zeros((9, 10), np.int64)
+    if is_refused:
+        with pytest.raises(ValueError, match="do not fit"):
+            paged_columns.native().page_headers(np.array(header, np.uint8), codec, pages)
+    else:
+        paged_columns.native().page_headers(np.array(header, np.uint8), codec, pages)
+        assert pages[0].tolist()[:2] == [1, len(header)]
+
+
 @pytest.mark.usefixtures("small")
 def test_rows_are_counted_where_no_column_is_read(tmp_path: Path) -> None:
     path = tmp_path / "file.parquet"
@@ -203,6 +233,7 @@ ALL_THERE, FIRST_NULL = [2, 0, 0, 0, 16, 1], [2, 0, 0, 0, 3, 0xFE]
         ([*FIRST_NULL, 1, 14, 1], True, 8, {}, [-1, *[6] * 7]),
         ([*FIRST_NULL[4:], 1, 14, 1], True, 8, {"levels": 2, "n_nulls": 1}, [-1, *[6] * 7]),
         ([*FIRST_NULL[4:], 1, 14, 1], True, 8, {"levels": 2, "n_nulls": 2}, None),
+        ([*ALL_THERE[4:], 1, 16, 1], False, 8, {"levels": 2}, None),  # levels where no row may be null
         ([1, 16, 0, 0], False, 8, {}, None),  # a byte more
         ([1, 16], False, 8, {}, None),
         ([1, 16, 0], False, 9, {}, None),
