@@ -14,7 +14,7 @@ export PYTHONDONTWRITEBYTECODE :=
 # The inner loops in C: an installation builds them where there is a compiler.
 NATIVE := setup.py $(wildcard pipeline/rows/chunk/native/*)
 
-.PHONY: demo check test lint docs bench studies audit clean help
+.PHONY: demo check test lint docs bench studies audit fuzz clean help
 .NOTPARALLEL:
 
 demo: $(VENV)/installed-demo # the whole main job on real flight records, in demo/
@@ -61,6 +61,9 @@ studies: $(VENV)/installed-demo # the papers' results beside ours: pictures and 
 
 audit: $(VENV)/installed-dev # the long statistical audits
 	$(BIN)/python -m pytest -m audit
+
+fuzz: $(VENV)/installed-dev # libFuzzer on the loops in C, from tests/fuzz/corpus.gz on; MINUTES=60; it takes clang
+	PYTHONPATH=tests $(BIN)/python -m support.fuzzing $(or $(MINUTES),10)
 
 clean: # remove what the other targets made
 	rm -rf .venv .venv-* build dist demo *.egg-info pipeline/rows/chunk/_native*.so .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

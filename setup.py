@@ -19,7 +19,7 @@ else:
             Extension(
                 "suffice.pipeline.rows.chunk._native",
                 sources=sorted(str(path) for path in NATIVE.glob("*.c")),
-                depends=[str(NATIVE / "call.h"), str(NATIVE / "pages.h")],
+                depends=sorted(str(path) for path in NATIVE.glob("*.h")),
                 # Sums wrap as integers of 64 bits; a product and a sum are rounded one after the other.
                 extra_compile_args=[
                     "-O3",

@@ -159,7 +159,7 @@ def test_decision_records_are_numbered_without_gaps() -> None:
     assert numbers == [f"{number:04d}" for number in range(1, len(numbers) + 1)]
 
 
-TARGETS = ("demo", "check", "test", "lint", "docs", "bench", "studies", "audit", "clean", "help")
+TARGETS = ("demo", "check", "test", "lint", "docs", "bench", "studies", "audit", "fuzz", "clean", "help")
 
 
 @pytest.mark.parametrize("target", TARGETS)

@@ -6,16 +6,9 @@
 
 #include <string.h>
 
-#include "call.h"
+#include "signature.h"
 
 enum { VERSION = 2 }; /* as in jit.py: raised whenever a kernel or a signature changes */
-
-typedef struct {
-    char type;    /* as in a buffer's format: i q B Q d ? */
-    int size;     /* bytes of one value */
-    int dimensions; /* 0: a number */
-    bool is_written;
-} Parameter;
 
 typedef struct {
     const Kernel *kernel;
@@ -23,48 +16,6 @@ typedef struct {
     int n_parameters;
     Parameter parameters[MOST_ARGUMENTS];
 } Bound;
-
-static const struct {
-    const char *name;
-    char type;
-    int size;
-} TYPES[] = {{"int32", 'i', 4},   {"int64", 'q', 8},   {"uint8", 'B', 1},
-             {"uint64", 'Q', 8},  {"float64", 'd', 8}, {"boolean", '?', 1}};
-
-/* Read one word of a signature; return its end, or NULL where it is none. */
-static const char *read_word(const char *word, Parameter *parameter)
-{
-    for (size_t at = 0; at < sizeof TYPES / sizeof *TYPES; at++) {
-        size_t length = strlen(TYPES[at].name);
-        if (strncmp(word, TYPES[at].name, length))
-            continue;
-        *parameter = (Parameter){.type = TYPES[at].type, .size = TYPES[at].size};
-        word += length;
-        if (*word == '[') {
-            parameter->dimensions = word[1] - '0';
-            word += 3;
-        }
-        if (*word == '!') {
-            parameter->is_written = true;
-            word++;
-        }
-        return *word == ' ' || !*word ? word : NULL;
-    }
-    return NULL;
-}
-
-static bool read_signature(Bound *bound)
-{
-    const char *word = bound->kernel->signature;
-    while (word && *word) {
-        if (bound->n_parameters == MOST_ARGUMENTS)
-            return false;
-        word = read_word(word, &bound->parameters[bound->n_parameters++]);
-        if (word && *word == ' ')
-            word++;
-    }
-    return word != NULL;
-}
 
 /* A long of 64 bits is the same as a long long. Marks of the machine's own byte order and of values that are
    not aligned may stand before a type. */
@@ -148,8 +99,9 @@ static PyObject *call(PyObject *capsule, PyObject *const *objects, Py_ssize_t n_
                                   : take_number(objects[at], of, &arguments[at]);
     }
     if (is_taken) {
+        Function function = bound->kernel->function;
         Py_BEGIN_ALLOW_THREADS
-        fits = bound->kernel->function(arguments);
+        fits = function(arguments);
         Py_END_ALLOW_THREADS
     }
     for (int at = 0; at < bound->n_parameters; at++) {
@@ -168,19 +120,21 @@ static PyObject *call(PyObject *capsule, PyObject *const *objects, Py_ssize_t n_
     Py_RETURN_NONE;
 }
 
+/* Filled alike whenever the module is loaded, also by another name. */
 static Bound BOUND[64];
-static int N_BOUND;
 
-static int add_kernel(PyObject *module, PyObject *signatures, const Kernel *kernel)
+static int add_kernel(PyObject *module, PyObject *signatures, const Kernel *kernel, Bound *bound)
 {
-    if (N_BOUND == (int)(sizeof BOUND / sizeof *BOUND))
+    if (bound == BOUND + sizeof BOUND / sizeof *BOUND) {
+        PyErr_SetString(PyExc_SystemError, "there are more kernels than places for them");
         return -1;
-    Bound *bound = &BOUND[N_BOUND++];
-    *bound = (Bound){.kernel = kernel};
+    }
+    bound->kernel = kernel;
     bound->method = (PyMethodDef){.ml_name = kernel->name,
                                   .ml_meth = (PyCFunction)(void (*)(void))call,
                                   .ml_flags = METH_FASTCALL};
-    if (!read_signature(bound)) {
+    bound->n_parameters = read_signature(kernel->signature, bound->parameters);
+    if (bound->n_parameters < 0) {
         PyErr_SetString(PyExc_SystemError, kernel->name);
         return -1;
     }
@@ -210,9 +164,10 @@ PyMODINIT_FUNC PyInit__native(void)
     PyObject *page_signatures = module ? PyDict_New() : NULL;
     const Kernel *tables[] = {CHUNK_KERNELS, VALUE_KERNELS, UNIT_KERNELS, HEADER_KERNELS, PAGE_KERNELS};
     int failed = !signatures || !page_signatures;
+    Bound *bound = BOUND;
     for (size_t table = 0; !failed && table < sizeof tables / sizeof *tables; table++)
         for (const Kernel *kernel = tables[table]; !failed && kernel->name; kernel++)
-            failed = add_kernel(module, table < 3 ? signatures : page_signatures, kernel);
+            failed = add_kernel(module, table < 3 ? signatures : page_signatures, kernel, bound++);
     failed = failed || PyModule_AddObjectRef(module, "SIGNATURES", signatures) ||
              PyModule_AddIntConstant(module, "VERSION", VERSION);
     Py_XDECREF(signatures);

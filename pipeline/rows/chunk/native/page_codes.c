@@ -161,7 +161,7 @@ static bool count_present(Page *page)
 static bool open_page(const Argument *data, const int64_t *slots, bool is_optional, Page *page)
 {
     int64_t size = slots[UNCOMPRESSED], n_levels = slots[LEVELS];
-    if (size < 0 || slots[BEGIN] < 0 || slots[BEGIN] > data->rows - size || slots[N_VALUES] < 0)
+    if (size < 0 || slots[BEGIN] < 0 || slots[BEGIN] > data->rows - size || !within(slots[N_VALUES], INT32_MAX))
         return false;
     Bytes bytes = {(const uint8_t *)data->data + slots[BEGIN], (const uint8_t *)data->data + slots[BEGIN] + size};
     if (n_levels < 0 && is_optional) { /* the first version: their length stands before them */

@@ -118,7 +118,8 @@ ON_VECTORS static bool assign_parts(const Argument *a)
         uint64_t spread = position_of(unit[0], unit[1], a[1].natural, a[2].natural);
         uint64_t half = a[6].integer ? spread & UINT32_MAX : spread >> 32;
         int64_t part = (int64_t)(half * total >> 32) - a[3].integer;
-        out[row] = (out[row] >= 0) & (part >= 0) & (part < a[4].integer) ? (int32_t)part : -1;
+        bool is_here = (out[row] >= 0) & (part >= 0) & (part < a[4].integer);
+        out[row] = is_here ? (int32_t)part : -1;
     }
     return true;
 }
@@ -151,10 +152,15 @@ static bool sort_by_part(const Argument *a)
     return true;
 }
 
-/* Whether a table of slots has a power of two of them, and room for every row and one more. */
-static bool has_room(const Argument *slots, int64_t n_rows)
+/* Whether a table has a power of two of slots, room for every row and one more, and nothing in it: only then does
+   each search in it end. */
+static bool is_open(const Argument *table, int64_t n_rows)
 {
-    return slots->rows > n_rows && !(slots->rows & (slots->rows - 1)) && n_rows <= INT32_MAX;
+    const int32_t *slots = table->data;
+    int32_t all = -1;
+    for (int64_t slot = 0; slot < table->rows; slot++)
+        all &= slots[slot];
+    return all < 0 && table->rows > n_rows && !(table->rows & (table->rows - 1)) && n_rows <= INT32_MAX;
 }
 
 static bool number_units(const Argument *a)
@@ -162,12 +168,12 @@ static bool number_units(const Argument *a)
     const uint64_t *words = a[0].data;
     int32_t *slots = a[3].data, *numbers = a[4].data, *counts = a[5].data, n_units = 0;
     int64_t n_rows = a[0].rows, width = a[0].columns;
-    if (width < 2 || !has_room(&a[3], n_rows) || a[4].rows < n_rows || a[5].rows < n_rows)
+    if (width < 2 || !is_open(&a[3], n_rows) || a[4].rows < n_rows || a[5].rows < n_rows)
         return false;
     uint64_t mask = (uint64_t)a[3].rows - 1;
     int32_t *firsts = malloc((n_rows ? n_rows : 1) * sizeof *firsts); /* each unit's first row */
-    bool fits = firsts != NULL;
-    for (int64_t row = 0; row < n_rows && fits; row++) {
+    bool has_memory = firsts != NULL;
+    for (int64_t row = 0; row < n_rows && has_memory; row++) {
         uint64_t first = words[row * width], second = words[row * width + 1];
         uint64_t slot = position_of(first, second, a[1].natural, a[2].natural) & mask;
         int32_t unit;
@@ -178,17 +184,14 @@ static bool number_units(const Argument *a)
                 firsts[n_units++] = (int32_t)row;
                 break;
             }
-            fits = unit < n_units; /* else a slot held something before */
-            if (!fits || (words[firsts[unit] * width] == first && words[firsts[unit] * width + 1] == second))
+            if (words[firsts[unit] * width] == first && words[firsts[unit] * width + 1] == second)
                 break;
         }
-        if (fits) {
-            numbers[row] = unit;
-            counts[unit]++;
-        }
+        numbers[row] = unit;
+        counts[unit]++;
     }
     free(firsts);
-    return fits;
+    return has_memory;
 }
 
 /* The first word that differs between two rows; `width` where none does. */
@@ -231,12 +234,12 @@ static bool rank_rows(const Argument *a)
     int32_t *slots = a[4].data;
     uint64_t *ranks = a[5].data;
     int64_t n_rows = a[0].rows, width = a[0].columns;
-    if (!has_room(&a[4], n_rows) || a[1].rows < n_rows || a[5].rows < n_rows)
+    if (!is_open(&a[4], n_rows) || a[1].rows < n_rows || a[5].rows < n_rows)
         return false;
     uint64_t mask = (uint64_t)a[4].rows - 1;
     uint64_t *copies = calloc(n_rows ? n_rows : 1, sizeof *copies); /* of a row, by the first of its kind */
-    bool fits = copies != NULL;
-    for (int64_t row = 0; row < n_rows && fits; row++) {
+    bool has_memory = copies != NULL;
+    for (int64_t row = 0; row < n_rows && has_memory; row++) {
         uint64_t slot = hashes[row] & mask;
         int32_t first;
         for (;; slot = (slot + 1) & mask) {
@@ -245,12 +248,9 @@ static bool rank_rows(const Argument *a)
                 slots[slot] = first = (int32_t)row;
                 break;
             }
-            fits = first < row; /* else a slot held something before */
-            if (!fits || first_difference(words, width, first, row) == width)
+            if (first_difference(words, width, first, row) == width)
                 break;
         }
-        if (!fits)
-            break;
         State v = absorb(begin(a[2].natural, a[3].natural), hashes[row]);
         v = absorb(v, copies[first]++);
         v = absorb(v, UINT64_C(16) << 56);
@@ -258,7 +258,7 @@ static bool rank_rows(const Argument *a)
         ranks[row] = folded(finish(v));
     }
     free(copies);
-    return fits;
+    return has_memory;
 }
 
 static bool take_first(const Argument *a)

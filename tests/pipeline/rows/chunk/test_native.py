@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
-import shutil
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any
+import tracemalloc
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 
 from suffice.pipeline.rows.chunk import jit, kernels
 from suffice.pipeline.rows.chunk.argument_types import int32, read_only
+from support import sanitisers
 from support.native_cases import CASES, by_numba, native
 
 if TYPE_CHECKING:
@@ -135,6 +137,18 @@ def test_arrays_that_do_not_fit_are_refused(name: str, position: int, wrong: Any
 
 
 @needs_native
+@pytest.mark.parametrize(("name", "position"), [("number_units", 3), ("rank_rows", 4)])
+def test_a_table_that_holds_something_is_refused(name: str, position: int) -> None:
+    """A search for a unit that is not there would go round for ever, in one that is full but for a slot."""
+    assert NATIVE is not None
+    for empty_slot in range(64):
+        given_arguments = arguments(name, 1, 40)
+        given_arguments[position][:] = np.where(np.arange(64) == empty_slot, -1, 0)
+        with pytest.raises(ValueError, match="do not fit together"):
+            getattr(NATIVE, name)(*given_arguments)
+
+
+@needs_native
 def test_arrays_off_a_network_need_not_be_aligned() -> None:
     assert NATIVE is not None
     words = np.arange(12, dtype=np.uint64).reshape(4, 3)
@@ -144,6 +158,81 @@ def test_arrays_off_a_network_need_not_be_aligned() -> None:
     NATIVE.hash_words(words, 1, 2, first)
     NATIVE.hash_words(moved, 1, 2, second)
     assert np.array_equal(first, second)
+
+
+class NotANumber:
+    def __index__(self) -> int:
+        raise LookupError
+
+
+def typed(kind: Literal["i", "q", "d"], values: Any) -> memoryview[Any]:
+    return memoryview(bytearray(np.asarray(values, kind).tobytes())).cast(kind)
+
+
+@needs_native
+@pytest.mark.parametrize(
+    ("changes", "error"),
+    [
+        ({}, None),
+        ({0: "moved"}, None),
+        ({4: typed("i", [0])}, ValueError),  # refused by the kernel
+        ({0: "moved", 4: typed("i", [0])}, ValueError),
+        ({4: typed("d", [0.0, 0.0])}, TypeError),
+        ({0: "moved", 4: None}, TypeError),
+        ({4: typed("i", [0, 0]).toreadonly()}, BufferError),
+        ({4: typed("i", [0, 0, 0, 0])[::2]}, BufferError),
+        ({3: 2**31}, OverflowError),
+        ({1: 2**63}, OverflowError),
+        ({0: "moved", 3: NotANumber()}, LookupError),
+        ({3: 0.5}, TypeError),
+        ({5: 0}, TypeError),
+    ],
+)
+def test_nothing_is_held_after_a_call(changes: dict[int, Any], error: type[Exception] | None) -> None:
+    """Neither arrays, numbers nor copies: a memoryview cannot be released as long as its bytes are in use."""
+    assert NATIVE is not None
+    n_bytes, n_calls = 1 << 14, 100
+
+    def call() -> None:
+        moved = memoryview(bytearray(n_bytes + 1))[1:].cast("q")
+        usual: list[Any] = [typed("q", [0, 1]), 0, typed("i", [5]), -1, typed("i", [0] * (n_bytes // 8))]
+        given_arguments = dict(enumerate(usual)) | changes
+        values = [moved if isinstance(value, str) else value for value in given_arguments.values()]
+        if error is None:
+            NATIVE.look_up(*values)
+        else:
+            with pytest.raises(error):
+                NATIVE.look_up(*values)
+        for view in (moved, usual[0], usual[2], usual[4]):
+            view.release()
+
+    call()
+    references = [sys.getrefcount(value) for value in changes.values()]
+    tracemalloc.start()
+    try:
+        for _ in range(n_calls):
+            call()
+        leaked, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    now = [sys.getrefcount(value) for value in changes.values()]
+    assert all(after < before + n_calls for after, before in zip(now, references, strict=True))
+    assert leaked < n_bytes
+
+
+@needs_native
+def test_the_module_may_be_loaded_by_another_name() -> None:
+    assert NATIVE is not None
+    spec = importlib.util.spec_from_file_location("elsewhere._native", NATIVE.__file__)
+    assert spec is not None
+    assert spec.loader is not None
+    again = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(again)
+    assert again.SIGNATURES == NATIVE.SIGNATURES
+    for module in (again, NATIVE):
+        codes = np.zeros(2, np.int32)
+        module.gather(np.array([1, 0], np.int32), np.array([5, 6], np.int32), codes)
+        assert codes.tolist() == [6, 5]
 
 
 @pytest.mark.slow
@@ -182,6 +271,7 @@ import numpy as np
 spec = importlib.util.spec_from_file_location("_native", sys.argv[1])
 native = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(native)
+from support import sanitisers
 from support.native_cases import CASES
 for name, case in CASES.items():
     for seed in range(60):
@@ -192,32 +282,10 @@ print("ran", len(CASES))
 
 @pytest.mark.slow
 def test_sanitisers_find_nothing(repository: Path, tmp_path: Path) -> None:
-    compiler = shutil.which("gcc")
-    if compiler is None:
-        pytest.skip("no gcc here")
-    import sysconfig
-
-    library = tmp_path / "_native.abi3.so"
-    sources = sorted((repository / "pipeline/rows/chunk/native").glob("*.c"))
-    flags = ["-O1", "-g", "-std=c11", "-fwrapv", "-ffp-contract=off", "-fno-sanitize-recover=all"]
-    sanitisers = ["-fsanitize=address,undefined", "-shared", "-fPIC", f"-I{sysconfig.get_paths()['include']}"]
-    subprocess.run([compiler, *flags, *sanitisers, *sources, "-o", library, "-lm"], check=True)
-    found = [
-        subprocess.run(
-            [compiler, f"-print-file-name={name}"], capture_output=True, text=True, check=True
-        ).stdout.strip()
-        for name in ("libasan.so", "libubsan.so")
-    ]
-    if not all(path.startswith("/") for path in found):
-        pytest.skip("gcc has no sanitisers here")
+    library, variables = sanitisers.library(tmp_path)
     ran = subprocess.run(
         [sys.executable, "-c", SANITISED, str(library)],
-        env=os.environ
-        | {
-            "LD_PRELOAD": " ".join(found),
-            "ASAN_OPTIONS": "detect_leaks=0",
-            "PYTHONPATH": str(repository / "tests"),
-        },
+        env=variables | {"PYTHONPATH": str(repository / "tests")},
         capture_output=True,
         text=True,
         check=False,

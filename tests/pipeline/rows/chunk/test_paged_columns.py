@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import pickle
 import random
-import shutil
 import subprocess
 import sys
-import sysconfig
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,6 +23,7 @@ from suffice.pipeline.rows.sources import parquet_files
 from suffice.pipeline.rows.sources.contracted_columns import AS_STORED
 from suffice.pipeline.rows.sources.file_access import status
 from suffice.pipeline.spec.spec import load_spec
+from support import sanitisers
 from support.paged_files import (
     COLUMNS,
     REFUSED,
@@ -159,6 +157,36 @@ def test_a_page_of_data_has_rows(kind: int, n_values: int, is_refused: bool) -> 
         assert pages[0].tolist()[:2] == [1, len(header)]
 
 
+@pytest.mark.parametrize(
+    ("codec", "size", "n_levels", "is_refused"),
+    [
+        (0, 3, 0, False),
+        (0, 3, 3, False),
+        (0, 3, 4, True),
+        (0, 3, -1, True),
+        (2, 3, 0, True),
+        (2, -1, None, True),
+    ],
+)
+def test_sizes_and_levels_are_not_negative_and_not_more(
+    codec: int, size: int, n_levels: int | None, is_refused: bool
+) -> None:
+    def varint(number: int) -> int:
+        return 2 * number if number >= 0 else -2 * number - 1
+
+    kind, of_data = 0, [0x2C, 0x15, 2, 0x15, 0, 0x15, 6, 0x15, 6, 0]
+    if n_levels is not None:
+        kind, of_data = 6, [0x5C, 0x15, 2, 0x15, 0, 0x15, 2, 0x15, 0, 0x15, varint(n_levels), 0x15, 0, 0]
+    header = [0x15, kind, 0x15, varint(size), 0x15, 6, *of_data, 0, 0, 0, 0]  # three bytes, no frame
+    pages = np.zeros((9, 10), np.int64)
+    if is_refused:
+        with pytest.raises(ValueError, match="do not fit"):
+            paged_columns.native().page_headers(np.array(header, np.uint8), codec, pages)
+    else:
+        paged_columns.native().page_headers(np.array(header, np.uint8), codec, pages)
+        assert pages[0].tolist()[:2] == [1, len(header)]
+
+
 @pytest.mark.usefixtures("small")
 def test_rows_are_counted_where_no_column_is_read(tmp_path: Path) -> None:
     path = tmp_path / "file.parquet"
@@ -241,6 +269,7 @@ ALL_THERE, FIRST_NULL = [2, 0, 0, 0, 16, 1], [2, 0, 0, 0, 3, 0xFE]
         ([*FIRST_NULL, 1, 14, 1], True, 8, {}, [-1, *[6] * 7]),
         ([*FIRST_NULL[4:], 1, 14, 1], True, 8, {"levels": 2, "n_nulls": 1}, [-1, *[6] * 7]),
         ([*FIRST_NULL[4:], 1, 14, 1], True, 8, {"levels": 2, "n_nulls": 2}, None),
+        ([*ALL_THERE[4:], 1, 16, 1], False, 8, {"levels": 2}, None),  # levels where no row may be null
         ([1, 16, 0, 0], False, 8, {}, None),  # a byte more
         ([1, 16], False, 8, {}, None),
         ([1, 16, 0], False, 9, {}, None),
@@ -279,6 +308,10 @@ def test_plain_values_fill_their_page(size: int, n_values: int) -> None:
         np.zeros(16, np.uint8), line(16, 2), 0, 8, np.zeros(16, np.uint8), counts
     )
     assert counts.tolist() == [2, 16]
+    with pytest.raises(ValueError, match="do not fit"):  # eight times as many are two, modulo 2^64
+        paged_columns.native().join_values(
+            np.zeros(16, np.uint8), line(16, 2**61 + 2), 0, 8, np.zeros(16, np.uint8), counts
+        )
 
 
 def spec_of(path: Path) -> Any:
@@ -333,23 +366,10 @@ def test_sums_are_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     "n_files", [pytest.param(600, marks=pytest.mark.slow), pytest.param(12_000, marks=pytest.mark.audit)]
 )
 def test_sanitisers_find_nothing_in_damaged_files(repository: Path, tmp_path: Path, n_files: int) -> None:
-    compiler = shutil.which("gcc")
-    if compiler is None:
-        pytest.skip("no gcc here")
-    library = tmp_path / "_native.abi3.so"
-    sources_in_c = sorted((repository / "pipeline/rows/chunk/native").glob("*.c"))
-    flags = ["-O1", "-g", "-std=c11", "-fwrapv", "-ffp-contract=off", "-fno-sanitize-recover=all"]
-    sanitisers = ["-fsanitize=address,undefined", "-shared", "-fPIC", f"-I{sysconfig.get_paths()['include']}"]
-    subprocess.run([compiler, *flags, *sanitisers, *sources_in_c, "-o", library, "-lm"], check=True)
-    asked = [[compiler, f"-print-file-name={name}"] for name in ("libasan.so", "libubsan.so")]
-    runtimes = [
-        subprocess.run(each, capture_output=True, text=True, check=True).stdout.strip() for each in asked
-    ]
-    if not all(path.startswith("/") for path in runtimes):
-        pytest.skip("gcc has no sanitisers here")
+    library, variables = sanitisers.library(tmp_path)
     ran = subprocess.run(
         [sys.executable, "-m", "support.damaged_pages", "0", str(n_files), str(tmp_path), str(library)],
-        env=os.environ | {"LD_PRELOAD": " ".join(runtimes), "ASAN_OPTIONS": "detect_leaks=0"},
+        env=variables,
         cwd=repository / "tests",
         capture_output=True,
         text=True,
