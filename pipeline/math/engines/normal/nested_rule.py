@@ -65,8 +65,8 @@ _MOST_ROWS, _MOST_PARTS = 9, 40
 """What the compiled loops have room for."""
 _LEAST_CONCENTRATION = 1.0
 """Of less, two records have no second moment, and how likely two are is not asked."""
-_MOST_CONCENTRATION = 20.0
-"""Of 40, two rules were off alike where releases contradicted each other."""
+_MOST_CONCENTRATION = 5.1
+"""Of 9 and more, two rules were off alike: random cells had no more than 5.1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -27,7 +27,6 @@ from suffice.pipeline.math.engines.normal.node_lines import (
     integrate_line,
     least_noise,
     noise_at,
-    precise_panel,
     set_n,
     sort,
     widest_panel,
@@ -162,7 +161,6 @@ def _slice(  # noqa: C901, PLR0912, PLR0915 - one compiled loop
                 if away > 1e-13 * (1.0 + abs(position)):
                     edge = min(edge, away)
             length = min(edge, widest_panel(prior, position))
-            length = min(length, precise_panel(prior, nats[1], y, rows, n, position))
             allowed = graded(nats[1], here - sums[8])
             after = least_noise(y, rows, n, position + direction * length)
             if after - here > allowed:

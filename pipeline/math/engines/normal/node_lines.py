@@ -59,8 +59,6 @@ _LONG_TAILS = 3.5
 """Exponent of a part's tail over log E up to which panels of four standard deviations resolve it."""
 _FALLING = 2.0
 """Times the nats of a panel that a steeper tail may fall within one."""
-_FLAT = 1.0
-"""Records that a prior's mean counts as, up to which the prior's width is narrow enough a panel."""
 MOST_PANELS = 300
 MOST_NODES = 1824
 """Of a line."""
@@ -123,38 +121,6 @@ def widest_panel(prior: Floats, m: float) -> float:
         width = math.sqrt(prior[4, k] / (prior[3, k] * prior[2, k]))
         widest = min(widest, 0.5 * width + 0.35 * abs(m - prior[1, k]))
     return widest
-
-
-@inner
-def precise_panel(prior: Floats, nats: float, y: Floats, rows: Floats, n: float, m: float) -> float:
-    """How wide a panel in m may be where the prior's mean counts as more than a record, given N >= 2.
-
-    With E known the density in m is that of a t about the part's mean, which may be far narrower than the
-    prior is. E is what noise and m leave least of.
-    """
-    narrowest, most = math.inf, 0.0
-    for k in range(prior.shape[1]):
-        most = max(most, prior[2, k])
-    if most <= _FLAT:
-        return narrowest
-    least, e, outer = noise_at(y, rows, n, m, 0.0), 0.0, 0.0
-    for j in range(len(y)):
-        if rows[j, 2] != 0.0:
-            outer += n * abs(rows[j, 2])
-            kink = (y[j] / n - rows[j, 0] - rows[j, 1] * m) / rows[j, 2] - m * m
-            if kink > 0.0:
-                noise = noise_at(y, rows, n, m, kink)
-                if noise < least:
-                    least, e = noise, kink
-    e = max(e - 2.0 / outer, 0.0)
-    for k in range(prior.shape[1]):
-        precision = prior[2, k]
-        if precision > _FLAT:
-            counted, away = n * precision / (n + precision), abs(m - prior[1, k])
-            square = n * e + 2.0 * prior[4, k] + counted * away * away
-            square /= (n + 2.0 * prior[3, k]) * counted
-            narrowest = min(narrowest, math.sqrt(square), nats * square / max(away, 1e-300))
-    return narrowest
 
 
 @inner

@@ -37,6 +37,8 @@ MERGING_ROWS = 7
 _FAR = 30000.0
 _TOLD = 4.0
 """Spreads from the middle beyond which locations are told apart by their logarithm."""
+_FEW = 16.0
+"""Concentration below which what is picked is not widened."""
 _MOST_PIECES = 12
 """Of a panel."""
 _PER_SPREAD = 2.0
@@ -205,14 +207,20 @@ def _put_panels(
     """Add a line: variances by pieces of panels, means by panels, or by pieces ``apart``."""
     half_n, least = 0.5 * n, about[6]
     longest = max(about[5] / _PER_SPREAD, 1.0 / math.sqrt(after))
+    if len(picked) > 1:
+        longest = 0.5 / math.sqrt(after) if after < _FEW else 0.5 * longest
     kept = _cut(count, points, longest, least, nodes, merging)
     _positions(kept, half_n, after, about[2], merging)
     if len(picked) > 1:
         for i in range(kept):
             scatter = merging[SQUARE, i] - 1.0 / after
+            if after < _FEW:
+                # Widened, an inverse gamma of a heavy tail would have far larger moments.
+                length = merging[LONG, i] * (1.0 - merging[REST, i] * half_n / merging[SCALE, i])
+                scatter -= length * length / 12.0
             pick(
                 merging[WEIGHT, i], about[0] + loc, merging[SCALE, i] / after * over + square,
-                merging[AT, i] + about[2] - 0.5 * scatter, merging[SQUARE, i], after, picked,
+                merging[AT, i] + about[2] - 0.5 * scatter, 1.0 / after + scatter, after, picked,
             )  # fmt: skip
     if not _put_variances(kept, after, about, merging, tables, keys):
         return False
