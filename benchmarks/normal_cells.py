@@ -4,7 +4,8 @@
 
 N is from 1 to a million, evenly over its logarithm, and private; the prior is the default one. Times are
 processor seconds of one thread, medians over turns. How far both are from boxes thirty times as fine:
-docs/decisions/0178-parts-of-a-normals-prior-as-vectors.md.
+docs/decisions/0178-parts-of-a-normals-prior-as-vectors.md, and
+0186-conjugate-priors-by-nested-rules.md.
 """
 
 from __future__ import annotations

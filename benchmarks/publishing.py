@@ -6,7 +6,7 @@ Releases are made before, of simulated sums and noise: epsilon 1, 20 to 199 reco
 opens its release and publishes summaries: mean, standard deviation and a 95 % interval of each parameter.
 The peak is the resident memory of the process and all its children together, read ten times a second.
 Bernoulli cells have their default prior; normal cells a conjugate one (14 such make the default prior, which
-takes about ten times as long).
+takes about twice as long).
 """
 
 from __future__ import annotations

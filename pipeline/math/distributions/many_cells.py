@@ -83,7 +83,11 @@ SPREAD = Loops(module=f"{_MATH}.engines.one_sum.spread_kernel", made_in=50.0, sa
 QUANTILES = Loops(module=f"{_MATH}.distributions.mixture_kernel", made_in=8.0, saves=0.0005)
 """Of merged pairs."""
 MOMENT_NODES = Loops(module=f"{_MATH}.engines.normal.node_kernel", made_in=28.0, saves=0.035, fewest=100)
-"""Of a normal's mean and variance."""
+"""Of a normal's mean and variance, under a prior of many parts."""
+MOMENT_NODES_OF_FEW = Loops(
+    module=MOMENT_NODES.module, made_in=MOMENT_NODES.made_in, saves=0.003, fewest=MOMENT_NODES.fewest
+)
+"""The same under a prior of less than four parts, whose boxes are few."""
 MOMENT_DENSITY = Loops(
     module=f"{_MATH}.engines.multivariate.target_kernel", made_in=40.0, saves=0.5, fewest=1
 )

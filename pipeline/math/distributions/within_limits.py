@@ -75,6 +75,14 @@ class KnowsLevels(Protocol):
         """Return it within limits, where its distribution function is `below`; `tabulate` has the table."""
 
 
+@runtime_checkable
+class KnowsBoundedMoments(Protocol):
+    """A distribution whose tails may have no moments, however unlikely they are."""
+
+    def bounded_moments(self, parameter: str) -> tuple[Floats, Floats]:
+        """Return means and standard deviations without such tails, where they are next to impossible."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restricted:
     """A distribution given that its parameters lie somewhere.
@@ -131,12 +139,12 @@ class WithinLimits(Restricted):
 
     def mean(self, parameter: str) -> Floats:
         """Means."""
-        plain = self.plain.mean(parameter)
+        plain, _ = bounded_moments(self.plain, parameter)
         return plain if self.inner is None else self._joined(plain, self.inner.mean(parameter))
 
     def sd(self, parameter: str) -> Floats:
         """Posterior standard deviations."""
-        plain = self.plain.sd(parameter)
+        _, plain = bounded_moments(self.plain, parameter)
         return plain if self.inner is None else self._joined(plain, self.inner.sd(parameter))
 
     def quantiles(self, parameter: str, q: Sequence[float], draws: int, rng: np.random.Generator) -> Floats:
@@ -340,10 +348,15 @@ def impossible(known: Distribution, name: str, limits: tuple[float, float]) -> M
 
 def _near_moments(known: Any, name: str) -> tuple[Floats, Floats]:
     """Return means and standard deviations; but for far tails, where those take long to work out."""
-    moments: tuple[Floats, Floats] = (
-        known.near if hasattr(known, "near") else (known.mean(name), known.sd(name))
-    )
+    moments: tuple[Floats, Floats] = known.near if hasattr(known, "near") else bounded_moments(known, name)
     return moments
+
+
+def bounded_moments(known: Distribution, name: str) -> tuple[Floats, Floats]:
+    """Return means and standard deviations of what limits cut nothing off, whether tails have them or not."""
+    if isinstance(known, KnowsBoundedMoments):
+        return known.bounded_moments(name)
+    return known.mean(name), known.sd(name)
 
 
 def _tabulated(

@@ -54,6 +54,7 @@ from suffice.pipeline.math.distributions.within_limits import (
     NEGLIGIBLE,
     Tabulated,
     WithinLimits,
+    bounded_moments,
     impossible,
     near_limits,
     uncut,
@@ -195,8 +196,7 @@ def within_region(plain: Distribution, mean_limits: tuple[float, float]) -> Dist
     low, high = mean_limits
     limits = {of_mean: mean_limits, of_variance: (0.0, (high - low) ** 2 / 4.0)}
     cut = near_limits(plain, of_mean, mean_limits)
-    mean, sd = plain.mean(of_mean), plain.sd(of_mean)
-    variance, of_it = plain.mean(of_variance), plain.sd(of_variance)
+    (mean, sd), (variance, of_it) = bounded_moments(plain, of_mean), bounded_moments(plain, of_variance)
     with np.errstate(invalid="ignore", over="ignore"):
         # (u - mu)(mu - l) at the farthest likely mean, d = min(u - mu, mu - l): d (u - l - d).
         farthest = np.minimum(high - mean, mean - low) - FAR * sd

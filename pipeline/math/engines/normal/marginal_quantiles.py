@@ -53,6 +53,8 @@ _SMALLEST = 1e-7
 _PER_SPREAD = 20.0
 """Locations nearer than the posterior's spread over this, or than half a width, are not told apart."""
 _FARTHEST = 2**15
+_TOGETHER = 256
+"""Cells whose quantiles are looked for together."""
 _REACH = 1e6
 """Spreads within which quantiles are looked for: Student distributions may have heavy tails."""
 
@@ -160,11 +162,13 @@ class MarginalMixture:
 
     def take(self, cells: Cells) -> Self:
         """Return the mixtures of some cells, ascending."""
-        kept = np.isin(self.cell, cells)
+        number = np.full(max(np.max(self.cell, initial=-1), np.max(cells, initial=-1)) + 1, -1)
+        number[cells] = np.arange(len(cells))
+        kept = number[self.cell] >= 0
         weight, loc, width, degrees = (
             column[kept] for column in (self.weight, self.loc, self.width, self.degrees)
         )
-        cell = np.searchsorted(cells, self.cell[kept])
+        cell = number[self.cell[kept]]
         return replace(self, cell=cell, weight=weight, loc=loc, width=width, degrees=degrees)
 
     def replaced(self, cells: Cells, others: MarginalMixture) -> Self:
@@ -233,15 +237,57 @@ class MarginalMixture:
 
     def quantiles(self, q: Sequence[float], cells: int) -> Floats:
         """Quantiles of every cell, (n_cells, len(q))."""
+        starts = np.arange(0, cells, _TOGETHER)
+        ends = np.searchsorted(self.cell, np.append(starts, cells))
+        quantiles = np.empty((cells, len(q)))
+        # Cell by cell, as components stand: those of a batch stay in caches.
+        for start, (first, last) in zip(starts, itertools.pairwise(ends), strict=True):
+            columns = (self.weight, self.loc, self.width, self.degrees)
+            weight, loc, width, degrees = (column[first:last] for column in columns)
+            batch = replace(
+                self, cell=self.cell[first:last] - start, weight=weight, loc=loc, width=width, degrees=degrees
+            )
+            quantiles[start : start + _TOGETHER] = batch.quantiles_together(q, min(cells - start, _TOGETHER))
+        return np.exp(quantiles) if self.is_variance else quantiles
+
+    def quantiles_together(self, q: Sequence[float], cells: int) -> Floats:
+        """Quantiles of the mean, or of the variance's logarithm, all cells together."""
         centre = _averages(self.cell, self.weight, self.loc, cells)
         square = _averages(self.cell, self.weight, (self.loc - centre[self.cell]) ** 2 + self.width**2, cells)
         spread = np.sqrt(square)
         # Heavy tails go on for ever: quantiles beyond a million spreads are not looked for.
-        reach = _REACH * spread
-        quantiles = [
-            find_quantile(self._below, centre - reach, centre + reach, centre, spread, level) for level in q
-        ]
-        return np.exp(np.stack(quantiles, axis=1)) if self.is_variance else np.stack(quantiles, axis=1)
+        ends = centre - _REACH * spread, centre + _REACH * spread
+        quantiles = np.empty((cells, len(q)))
+        for column, level in enumerate(q):
+            rough = find_quantile(self._roughly_below, *ends, centre, spread, level)
+            quantiles[:, column] = find_quantile(
+                self._below, *ends, centre, spread, level, guess=(rough, spread)
+            )
+        return quantiles
+
+    def _roughly_below(self, cells: Cells) -> Callable[[Floats], Floats]:
+        """What ``_below`` has, by normal distributions: to some thousandths in a tenth of the time."""
+        from scipy.special import ndtr
+
+        kept = self.take(cells)
+        cell, weight, loc = kept.cell, kept.weight, kept.loc
+        if self.is_variance:
+            # Wilson and Hilferty: the cube root of a gamma is normal.
+            deviates, middle = 3.0 / kept.width, 1.0 - kept.width**2 / 9.0
+        else:
+            # Wallace: t as a function of a normal deviate, but for a term that is small.
+            scale, over = 1.0 / kept.width, 1.0 / kept.degrees
+
+        def below(at: Floats) -> Floats:
+            distance = at[cell] - loc
+            if self.is_variance:
+                deviate = deviates * (middle - np.exp(np.minimum(-distance, 600.0) / 3.0))
+            else:
+                deviate = distance * scale
+                deviate *= (1.0 - over / 4.0) / np.sqrt(1.0 + deviate**2 * over / 2.0)
+            return np.asarray(np.bincount(cell, weight * ndtr(deviate), len(at)), dtype=np.float64)
+
+        return below
 
     def _below(self, cells: Cells) -> Callable[[Floats], Floats]:
         """Distribution functions of some cells, of one mean or one log variance each."""

@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from suffice.pipeline.math.distributions.joint_components import JointComponents
-from suffice.pipeline.math.distributions.many_cells import MOMENT_NODES
+from suffice.pipeline.math.distributions.many_cells import MOMENT_NODES, MOMENT_NODES_OF_FEW
 from suffice.pipeline.math.distributions.normal_inverse_gamma import NormalInverseGammaDistribution
 from suffice.pipeline.math.engines.normal.covering import SHARE, cover
 from suffice.pipeline.math.engines.normal.marginal_quantiles import MarginalMixture, smeared
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from suffice.pipeline.math.engines.normal.moment_weights import Boxes, Nodes, NoisyMoments
-    from suffice.typing import Cells, Floats, Parts
+    from suffice.typing import Cells, Floats, Mask, Parts
 
 
 # ruff: noqa: ARG002 - distributions share one interface, and none needs all of it
@@ -98,6 +98,13 @@ class MomentsDistribution:
         if parameter == self.names[0]:
             return self.half_range * self.posterior.sd[:, 0]
         return self.half_range**2 * self.posterior.sd[:, 1]
+
+    def bounded_moments(self, parameter: str) -> tuple[Floats, Floats]:
+        """Means and standard deviations, but for tails that are next to impossible."""
+        mean, sd = (both[:, self.names.index(parameter)] for both in self.posterior.bounded_moments)
+        if parameter == self.names[0]:
+            return self.centre + self.half_range * mean, self.half_range * sd
+        return self.half_range**2 * mean, self.half_range**2 * sd
 
     def quantiles(self, parameter: str, q: Sequence[float], draws: int, rng: np.random.Generator) -> Floats:
         """Marginal quantiles, from the integrals: they rest on no draws."""
@@ -208,51 +215,46 @@ def _points(boxes: Boxes, rng: np.random.Generator) -> Floats:
 
 _ENOUGH = 0.05
 """Probability of what records in -1..1 can have from which on a sample of nodes is enough."""
+_MANY_PARTS = 4
+"""Of a prior, from which on boxes are many."""
 _CELLS, _TOGETHER = 32, 96
 """Cells, and parts of the prior in all of them, that are worked on together: their boxes stay in caches."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Integrals:
-    """Of every cell: moments (n_cells, 2), log evidence, N, marginals, and differences of rules."""
+    """Of every cell: moments (n_cells, 2), log evidence, N, marginals, and differences of rules.
+
+    Moments leave out what has none where that is next to impossible: there ``near`` is true.
+    """
 
     mean: Floats
     sd: Floats
     log_evidence: Floats
     n: Floats
-    marginals: tuple[MarginalMixture, MarginalMixture]
     error: Floats
+    near: Mask
+    marginals: tuple[MarginalMixture, MarginalMixture]
 
     def take(self, cells: Cells) -> Integrals:
         """Those of some cells, ascending."""
         of_mean, of_variance = self.marginals
-        return Integrals(
-            mean=self.mean[cells],
-            sd=self.sd[cells],
-            log_evidence=self.log_evidence[cells],
-            n=self.n[cells],
-            marginals=(of_mean.take(cells), of_variance.take(cells)),
-            error=self.error[cells],
-        )
+        columns = {name: getattr(self, name)[cells] for name in _COLUMNS}
+        return Integrals(**columns, marginals=(of_mean.take(cells), of_variance.take(cells)))
 
     def replaced(self, cells: Cells, others: Integrals) -> Integrals:
         """These, but for some cells, ascending."""
-        mean, sd, log_evidence, n, error = (
-            column.copy() for column in (self.mean, self.sd, self.log_evidence, self.n, self.error)
-        )
-        mean[cells], sd[cells], log_evidence[cells] = others.mean, others.sd, others.log_evidence
-        n[cells], error[cells] = others.n, others.error
-        marginals = [
+        columns = {name: getattr(self, name).copy() for name in _COLUMNS}
+        for name, column in columns.items():
+            column[cells] = getattr(others, name)
+        of_mean, of_variance = (
             mine.replaced(cells, other) for mine, other in zip(self.marginals, others.marginals, strict=True)
-        ]
-        return Integrals(
-            mean=mean,
-            sd=sd,
-            log_evidence=log_evidence,
-            n=n,
-            marginals=(marginals[0], marginals[1]),
-            error=error,
         )
+        return Integrals(**columns, marginals=(of_mean, of_variance))
+
+
+_COLUMNS = ("mean", "sd", "log_evidence", "n", "error", "near")
+"""Of the cells' integrals."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -286,12 +288,31 @@ class MomentPosterior:
     @property
     def mean(self) -> Floats:
         """Posterior means of mean and variance, (n_cells, 2); NaN or infinite where there are none."""
-        return self._integrals.mean
+        least = self._least
+        none = [np.nan if least <= 0.5 else 0.0, np.inf if least <= 1.0 else 0.0]
+        return self._integrals.mean + none
 
     @property
     def sd(self) -> Floats:
         """Posterior standard deviations of mean and variance, (n_cells, 2); infinite where there are none."""
-        return self._integrals.sd
+        return np.where(self._least > np.array([1.0, 2.0]), self._integrals.sd, np.inf)
+
+    @property
+    def bounded_moments(self) -> tuple[Floats, Floats]:
+        """Means and standard deviations without tails that have none, where these are next to impossible.
+
+        Of records within bounds they are the same to a thousandth.
+        """
+        near = self._integrals.near[:, None]
+        return (
+            np.where(near, self._integrals.mean, self.mean),
+            np.where(near, self._integrals.sd, self.sd),
+        )
+
+    @property
+    def _least(self) -> float:
+        """The smallest N has positive probability, so its tails decide which moments there are."""
+        return self.noisy.least_concentration
 
     @property
     def log_evidence(self) -> Floats:
@@ -322,7 +343,8 @@ class MomentPosterior:
         Of few cells compiled code is not loaded. Rules have no design effects and one fineness of their own.
         """
         usual = self.share == SHARE and self.levels is None
-        wanted = MOMENT_NODES.pay(self.noisy.totals.n_cells) if self.nested is None else self.nested
+        loops = MOMENT_NODES if self.noisy.prior.n_parts >= _MANY_PARTS else MOMENT_NODES_OF_FEW
+        wanted = loops.pay(self.noisy.totals.n_cells) if self.nested is None else self.nested
         return usual and wanted and can_integrate(self.noisy)
 
     @property
@@ -346,20 +368,15 @@ class MomentPosterior:
                 sd=nested.moments[:, [1, 3]],
                 log_evidence=nested.moments[:, 4] + np.sum(np.log(self.noisy.totals.rate / 2.0)),
                 n=nested.moments[:, 5],
-                marginals=nested.marginals,
                 error=nested.error,
+                near=nested.near,
+                marginals=nested.marginals,
             )
             rest = np.flatnonzero(~nested.settled)
             if rest.size:
                 boxes = replace(self, noisy=self.noisy.take(rest), nested=False)
                 integrals = integrals.replaced(rest, boxes._by_boxes())  # noqa: SLF001 - of the same class
-        # The smallest N has positive probability, so its tails decide which moments there are.
-        least = self.noisy.least_concentration
-        mean, sd = integrals.mean.copy(), integrals.sd
-        mean[:, 0] = np.where(least > 0.5, mean[:, 0], np.nan)
-        mean[:, 1] = np.where(least > 1.0, mean[:, 1], np.inf)
-        sd = np.where(np.array([least > 1.0, least > 2.0]), sd, np.inf)
-        return replace(integrals, mean=mean, sd=sd)
+        return integrals
 
     def _by_boxes(self) -> Integrals:
         shape = (self.noisy.totals.n_cells, 2)
@@ -379,8 +396,9 @@ class MomentPosterior:
             sd=sd,
             log_evidence=log_evidence,
             n=n,
-            marginals=(MarginalMixture.joined(means, starts), MarginalMixture.joined(variances, starts)),
             error=np.full((shape[0], 5), np.nan),
+            near=np.zeros(shape[0], dtype=bool),
+            marginals=(MarginalMixture.joined(means, starts), MarginalMixture.joined(variances, starts)),
         )
 
     def joint_components(self) -> Iterator[JointComponents]:

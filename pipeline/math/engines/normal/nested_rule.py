@@ -10,6 +10,9 @@ meets E = 0; over log E they end at the kinks. They span a number of nats of the
 prior bends; what the noise leaves less than e^-17 of is cut off. A panel's length is measured by the prior
 too: no part, however narrow or far from the data, is stepped over.
 
+Tails. Of no records, or of one, second moments may be infinite. Where these have next to no probability, and
+both second moments of the rest next to nothing of few records, moments are those of the rest (``near``).
+
 Error. Two rules are compared, with other numbers of nodes and other cuts. Where they differ by more than
 ``TOLERANCE`` a finer one follows, up to the fourth; cells that none settles are left to boxes with bounds.
 Stated are the differences, each no less than the largest of them in units of ``TOLERANCE``, nor than 0.3 of
@@ -56,14 +59,14 @@ TOLERANCE = (0.008, 0.015, 0.008, 0.015, 0.02)
 _COMPONENTS, _BATCH = 3000, 64
 _PICKED, _FEW_CELLS = 4096, 16
 """Nodes of a cell that are picked, and cells whose nodes are picked on a thread."""
-_FEWEST_PARTS = 4
-"""Of fewer, boxes are fast, and nodes of few records too far apart in log E for the variance's tail."""
 _MOST_PRECISION = 1.0
 """Records that the prior of the mean counts as: random cells had no more."""
 _MOST_ROWS, _MOST_PARTS = 9, 40
 """What the compiled loops have room for."""
-_MOST_CONCENTRATION = 20.0
-"""Of 40, two rules were off alike where releases contradicted each other."""
+_LEAST_CONCENTRATION = 1.0
+"""Of less, two records have no second moment, and how likely two are is not asked."""
+_MOST_CONCENTRATION = 5.1
+"""Of 9 and more, two rules were off alike: random cells had no more than 5.1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +77,8 @@ class NestedIntegrals:
     ----------
     settled : ndarray of shape (n_cells,), bool
         The cells of which two rules agree; numbers of others mean nothing.
+    near : ndarray of shape (n_cells,), bool
+        Those where tails so heavy that they have no moments are next to impossible: moments leave them out.
     moments : ndarray of shape (n_cells, 6), float64
         Mean and standard deviation of the mean, and of the variance, log evidence in noise scales, mean N.
     error : ndarray of shape (n_cells, 5), float64
@@ -85,6 +90,7 @@ class NestedIntegrals:
     """
 
     settled: Mask
+    near: Mask
     moments: Floats
     error: Floats
     level: Cells
@@ -96,7 +102,7 @@ def can_integrate(noisy: NoisyMoments) -> bool:
     prior = noisy.prior
     return (
         len(noisy.totals.scale) <= _MOST_ROWS
-        and _FEWEST_PARTS <= prior.n_parts <= _MOST_PARTS
+        and prior.n_parts <= _MOST_PARTS
         # Of parts with means or shapes of their own two rules were off by more than they differed.
         and len(prior.loc) == 1
         and len(prior.concentration) == 1
@@ -127,6 +133,8 @@ def integrate_nested(noisy: NoisyMoments, threads: int | None = None) -> NestedI
     """
     run = _run(noisy, _BATCH, 0, threads)
     counts, cells = run.counts, len(run.level)
+    # Two records have second moments; whether there is none or one, loops know.
+    has_spread = bool(np.min(noisy.prior.concentration) > _LEAST_CONCENTRATION)
     marginals = []
     for parameter in range(2):
         weight, loc, width, degrees = run.components[parameter].T
@@ -138,6 +146,7 @@ def integrate_nested(noisy: NoisyMoments, threads: int | None = None) -> NestedI
         )
     return NestedIntegrals(
         settled=run.level >= 0,
+        near=(run.level >= 0) & (run.moments[:, 8] > 0.0) & has_spread,
         moments=run.moments[:, :6],
         error=run.error,
         level=run.level,
@@ -194,7 +203,7 @@ def _run(noisy: NoisyMoments, size: int, picked: int, threads: int | None) -> _R
     # Moments that do not exist are not compared: of the smallest N the tails are that heavy.
     checked = np.array([least > 0.5, least > 1.0, least > 1.0, least > 2.0, True], dtype=np.int64)
     cells = len(observed)
-    moments, error = np.full((cells, 8), np.nan), np.full((cells, 5), np.nan)
+    moments, error = np.full((cells, 9), np.nan), np.full((cells, 5), np.nan)
     level, counts = np.zeros(cells, dtype=np.int64), np.zeros((cells, 2), dtype=np.int64)
     picks = np.zeros((cells, 1 + int(kernel.SPARE * picked), kernel.PICK_FIELDS))
     points = np.array([rule for rule, _ in kernel.RULES], dtype=np.int64)

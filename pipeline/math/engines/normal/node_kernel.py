@@ -17,14 +17,11 @@ from suffice.pipeline.math.distributions.machine_code import compiled, inner, re
 from suffice.pipeline.math.engines.normal.node_lines import (
     FIRST_CUT,
     MERGED,
-    MIDDLES,
     MOST_NODES,
     MOST_PANELS,
-    NODES,
     PARTS,
     ROWS,
     SUMS,
-    WEIGHTS,
     add_point,
     graded,
     integrate_line,
@@ -36,7 +33,7 @@ from suffice.pipeline.math.engines.normal.node_lines import (
 )
 from suffice.pipeline.math.engines.normal.node_picks import NUMBER, PICK_FIELDS, SPARE, start_picking
 from suffice.pipeline.math.engines.normal.node_tables import FIELDS, MERGING_ROWS, SLOTS
-from suffice.pipeline.math.engines.normal.node_weights import NODE_ROWS, PART_ROWS
+from suffice.pipeline.math.engines.normal.node_weights import MIDDLES, NODE_ROWS, NODES, PART_ROWS, WEIGHTS
 
 if TYPE_CHECKING:
     from suffice.pipeline.math.engines.normal.node_weights import Integers
@@ -45,12 +42,21 @@ if TYPE_CHECKING:
 __all__ = ["NUMBER", "PICK_FIELDS", "RULES", "SPARE", "cells"]
 
 _MOST_SLICES = 3000
+_GOLDEN, _SECTIONS = 0.5 * (3.0 - math.sqrt(5.0)), 25
 _TRUSTED = 0.3
 """Of the tolerance: nothing smaller is stated, as rules are off alike by some of it."""
+_MOST_MERGED = 12 * MOST_NODES // 4
+"""Pieces of a line's panels."""
 _NEAR = 16.0
 """Below this many records all of them are nodes."""
 _KEPT = 1e-7
 """Share of the mass that a component of a marginal has at least."""
+_NONE, _HEAVY = 2.0, 4.0
+"""Concentrations up to which an inverse gamma has no second moment, and a large one."""
+_DEEPER = 10.0
+"""Nats farther down that a single record is looked for where it has none."""
+_UNLIKELY = 0.002
+"""Of a squared deviation: heavy tails that have less say nothing of what records within bounds can have."""
 
 # Levels of fineness: nodes a panel in N, m and log E, nats that a panel of each spans where most mass is, and
 # nats below the mass at which the rest is cut off. Given N and m the noise is linear in E between kinks, so
@@ -107,18 +113,21 @@ def _slice(  # noqa: C901, PLR0912, PLR0915 - one compiled loop
     middle = at[index]
     # Golden sections: the least noise is convex in m, so its minimum is beside the best of these.
     left, right = at[max(index - 1, 0)], at[min(index + 1, count - 1)]
-    for _ in range(30):
-        inner_left, inner_right = left + 0.381966 * (right - left), left + 0.618034 * (right - left)
-        value_left = least_noise(y, rows, n, inner_left)
-        value_right = least_noise(y, rows, n, inner_right)
+    inner_left, inner_right = left + _GOLDEN * (right - left), right - _GOLDEN * (right - left)
+    value_left, value_right = least_noise(y, rows, n, inner_left), least_noise(y, rows, n, inner_right)
+    for _ in range(_SECTIONS):
         if value_left < value_right:
-            right = inner_right
             if value_left < least:
                 middle, least = inner_left, value_left
+            right, inner_right, value_right = inner_right, inner_left, value_left
+            inner_left = left + _GOLDEN * (right - left)
+            value_left = least_noise(y, rows, n, inner_left)
         else:
-            left = inner_left
             if value_right < least:
                 middle, least = inner_right, value_right
+            left, inner_left, value_left = inner_left, inner_right, value_right
+            inner_right = right - _GOLDEN * (right - left)
+            value_right = least_noise(y, rows, n, inner_right)
     state[0], state[1] = least, 0.0
     sums[8] = min(sums[8], least)
     # By convexity what is farther than m from the middle has at most e^-noise times |m - middle| over the
@@ -234,7 +243,8 @@ def _few(  # noqa: C901, PLR0912, PLR0915 - one compiled loop
         least = min(least, noise_at(y, rows, 1.0, at[i], 0.0))
     cut = least + FIRST_CUT
     if max(known, sums[0]) > 0.0:
-        cut = min(cut, bound - ref - math.log(max(known, sums[0])) + nats[3])
+        deeper = _DEEPER if of_n[5, 0] <= _NONE else 0.0
+        cut = min(cut, bound - ref - math.log(max(known, sums[0])) + nats[3] + deeper)
     if least > cut:
         return True
     # Beyond all roots the noise is at least curve m^2 + bend m - level.
@@ -285,7 +295,7 @@ def _few(  # noqa: C901, PLR0912, PLR0915 - one compiled loop
 
 
 @inner
-def _all_n(  # noqa: C901 - one compiled loop
+def _all_n(  # noqa: C901, PLR0912 - one compiled loop
     estimate: float, nats_of_n: float, support: Floats, rule: Integers, nats: Floats, y: Floats, rows: Floats,
     prior: Floats, n_terms: Floats, of_n: Floats, known: float, ref: float, sums: Floats, about: Floats,
     store: bool, merging: Floats, tables: Floats, keys: Integers, picked: Floats, nodes: Floats,
@@ -310,6 +320,7 @@ def _all_n(  # noqa: C901 - one compiled loop
                 number = max(number, 1.0)
                 number = min(number, most - start + 1.0 if direction > 0.0 else start - least + 1.0)
                 middle = start + direction * (number - 1.0) / 2.0
+                of_mean, of_variance = sums[2], sums[4]
                 points = integer_rule(number, rule[0], offset, weight)
                 skipped = True
                 for i in range(points):
@@ -322,6 +333,9 @@ def _all_n(  # noqa: C901 - one compiled loop
                         return False
                     skipped = skipped and state[1] > 0.0
                     slices += 1
+                if start < _NEAR and of_n[5, 0] <= _HEAVY:
+                    sums[10] += sums[2] - of_mean
+                    sums[11] += sums[4] - of_variance
                 # Convex in N: once it rises and nothing is left, nothing follows.
                 if skipped and state[0] >= before:
                     break
@@ -330,32 +344,25 @@ def _all_n(  # noqa: C901 - one compiled loop
                 if slices > _MOST_SLICES:
                     return False
     for few in range(2):
-        if support[0] <= few <= support[1] and not _few(
-            float(few),
-            rule,
-            nats,
-            y,
-            rows,
-            prior,
-            n_terms,
-            of_n,
-            known,
-            ref,
-            sums,
-            about,
-            store,
-            merging,
-            tables,
-            keys,
-            picked,
-        ):
+        if not support[0] <= few <= support[1]:
+            continue
+        mass, of_mean, of_variance = sums[0], sums[2], sums[4]
+        if not _few(
+            float(few), rule, nats, y, rows, prior, n_terms, of_n, known, ref, sums, about, store, merging,
+            tables, keys, picked,
+        ):  # fmt: skip
             return False
+        if of_n[5, 0] <= _NONE:
+            sums[9] += sums[0] - mass
+        if of_n[5, 0] <= _HEAVY:
+            sums[10] += sums[2] - of_mean
+            sums[11] += sums[4] - of_variance
     return True
 
 
 @inner
 def _moments(sums: Floats, about: Floats, ref: float, moments: Floats) -> None:
-    """Mean and sd of the mean, of the variance, log evidence and N; and of the log variance."""
+    """Mean and sd of the mean, of the variance, log evidence and N; of the log variance; unlikely tails."""
     total = sums[0]
     moments[4] = ref + math.log(total)
     moments[5] = sums[5] / total
@@ -364,6 +371,11 @@ def _moments(sums: Floats, about: Floats, ref: float, moments: Floats) -> None:
         away = sums[first] / total
         moments[2 * i if i < 2 else 6] = about[i] + away
         moments[2 * i + 1 if i < 2 else 7] = math.sqrt(max(sums[second] / total - away * away, 0.0))
+    of_mean, of_variance = _UNLIKELY * moments[1] * moments[1], _UNLIKELY * moments[3] * moments[3]
+    # Within bounds both are at most 2 from their middles, in half ranges.
+    is_unlikely = 4.0 * sums[9] <= total * min(of_mean, of_variance)
+    is_unlikely = is_unlikely and sums[10] <= total * of_mean and sums[11] <= total * of_variance
+    moments[8] = 1.0 if is_unlikely else 0.0
 
 
 def _cells(  # noqa: C901, PLR0912, PLR0915 - one compiled loop
@@ -375,10 +387,10 @@ def _cells(  # noqa: C901, PLR0912, PLR0915 - one compiled loop
     of_n, of_parts = np.zeros((9, PARTS)), np.zeros((PART_ROWS, PARTS))
     nodes, weights = np.empty((NODE_ROWS, MOST_NODES)), np.empty((PARTS, MOST_NODES))
     blocks = np.empty((2, PARTS), dtype=np.int64)
-    merging = np.empty((MERGING_ROWS, 7 * MOST_NODES))
+    merging = np.empty((MERGING_ROWS, _MOST_MERGED))
     tables, keys = np.empty((2, SLOTS, FIELDS)), np.empty((2, SLOTS), dtype=np.int64)
     sums, about = np.empty(SUMS), np.empty(8)
-    before = np.empty(8)
+    before = np.empty(9)
     merged_from = MERGED
     for k in range(prior.shape[1]):
         merged_from = max(merged_from, 100.0 * prior[2, k])
@@ -422,7 +434,7 @@ def _cells(  # noqa: C901, PLR0912, PLR0915 - one compiled loop
                     else:
                         error = abs(math.log(here / last))
                     errors[cell, i] = error
-                    if checked[i] > 0:
+                    if checked[i] > 0 or moments[cell, 8] > 0.0:
                         # What is no number is not small either.
                         largest = max(largest, error / tolerance[i] if error < math.inf else math.inf)
                 if largest <= 1.0:
@@ -434,12 +446,11 @@ def _cells(  # noqa: C901, PLR0912, PLR0915 - one compiled loop
             before[:] = moments[cell]
             known, known_least = sums[0], sums[8]
             # Next time components are told apart in units of the spread, which is known by now.
-            away, of_log = sums[1] / sums[0], sums[6] / sums[0]
-            about[0] += away
+            about[0] += sums[1] / sums[0]
             about[1] += sums[3] / sums[0]
-            about[2] += of_log
-            about[4] = moments[cell, 1] if checked[1] > 0 else 1.0
-            about[5] = moments[cell, 7]
+            about[4] = moments[cell, 1] if checked[1] > 0 or moments[cell, 8] > 0.0 else 1.0
+            if not store:
+                about[2], about[5] = moments[cell, 6], moments[cell, 7]
             about[6] = _KEPT * known
         if status[cell] < 0:
             continue
@@ -458,6 +469,11 @@ def _cells(  # noqa: C901, PLR0912, PLR0915 - one compiled loop
                 loc = tables[parameter, slot, 1] / w
                 square = tables[parameter, slot, 2] / w - loc * loc
                 unit = about[4 + parameter]
+                if parameter == 1:
+                    # An inverse gamma as wide as those that it stands for has a larger mean of logarithms,
+                    # by half of what its square is larger: E[log] is about log(b / a) + 1 / (2 a).
+                    narrow = 2.0 * tables[parameter, slot, 3] / (w * unit * unit)
+                    loc -= 0.5 * unit * max(square - narrow, 0.0)
                 centre = about[0] if parameter == 0 else about[2]
                 components[cell, parameter, count, 0] = w / total
                 components[cell, parameter, count, 1] = centre + unit * loc

@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from suffice.pipeline.math.distributions.machine_code import inner
-from suffice.pipeline.math.distributions.vector_functions import log1p
 from suffice.pipeline.math.engines.normal.node_tables import put_line, put_parts, put_point
 from suffice.pipeline.math.engines.normal.node_weights import (
     BLOCK,
@@ -27,15 +26,15 @@ from suffice.pipeline.math.engines.normal.node_weights import (
     CONSTANT,
     FACTOR,
     KINK,
-    LENGTH,
     LEVEL,
     LOC,
+    LOG_E,
+    NODES,
     OVER,
     RHO,
-    SHIFT,
     SLOPE,
     SPAN,
-    START,
+    WEIGHTS,
     add_line,
     bounds,
     log_moments,
@@ -48,30 +47,22 @@ if TYPE_CHECKING:
 
 ROWS, PARTS = 16, 40
 """The most components and parts of a prior that a cell may have."""
-SUMS = 9
-"""Sums over nodes of 1, mean, its square, variance, its square, N, log variance, its square; least noise."""
+SUMS = 12
+"""Sums over nodes of 1, mean, its square, variance, its square, N, log variance, its square; least noise; of
+heavy tails the mass, and both squares."""
 MERGED = 16.0
 """From so many records on, parts of the prior are one at a node, by two moments of their scales."""
 FIRST_CUT = 45.0
 """Nats below the least noise at which it is cut off while no mass is known."""
 _STIRLING = 16.0
+_LONG_TAILS = 3.5
+"""Exponent of a part's tail over log E up to which panels of four standard deviations resolve it."""
+_FALLING = 2.0
+"""Times the nats of a panel that a steeper tail may fall within one."""
 MOST_PANELS = 300
 MOST_NODES = 1824
 """Of a line."""
 _HALF_LOG_2_PI = 0.5 * math.log(2.0 * math.pi)
-
-
-def _gauss_table() -> tuple[Floats, Floats, Floats]:
-    """Gauss-Legendre nodes and weights on 0..1 by number, and how far the middles of their weights are."""
-    nodes, weights, middles = np.zeros((3, 7, 8))
-    for number in range(1, 7):
-        x, w = np.polynomial.legendre.leggauss(number)
-        nodes[number, :number], weights[number, :number] = (1.0 + x) / 2.0, w / 2.0
-        middles[number, :number] = np.cumsum(w / 2.0) - w / 4.0 - (1.0 + x) / 2.0
-    return nodes, weights, middles
-
-
-NODES, WEIGHTS, MIDDLES = _gauss_table()
 
 
 @inner
@@ -215,13 +206,14 @@ def integrate_line(  # noqa: C901, PLR0911, PLR0912, PLR0915 - one compiled loop
     kinks, noise = np.empty(ROWS + 1), np.empty(ROWS + 1)
     alpha, delta = (n - 1.0) / 2.0, prior[3, 0] + 0.5
     away = m - prior[1, 0]
-    least_rho = math.inf
+    least_rho, most_rho = math.inf, 0.0
     for k in range(parts):
         of_parts[CONSTANT, k] = of_n[0, k]
         of_parts[RHO, k] = of_n[1, k] + of_n[2, k] * away * away
         of_parts[LOC, k] = of_n[4, k] * away + prior[1, 0] - about[0]
         of_parts[OVER, k] = 1.0 / of_n[3, k]
         least_rho = min(least_rho, of_parts[RHO, k])
+        most_rho = max(most_rho, of_parts[RHO, k])
     kinks[0], count, outer = 0.0, 1, 0.0
     for j in range(len(y)):
         if rows[j, 2] != 0.0:
@@ -268,8 +260,8 @@ def integrate_line(  # noqa: C901, PLR0911, PLR0912, PLR0915 - one compiled loop
         )
     # Below, even the narrowest part leaves too little: alpha log(1 + rho / E) = cut - noise.
     low = max(low, least_rho / math.expm1(min((cut - lowest + 1.0) / alpha, 500.0)))
-    width = 4.0 * math.sqrt(1.0 / alpha + 1.0 / delta)
-    widest = math.exp(width)
+    # Four standard deviations of a part with long tails, three of one that falls as steeply as a normal one.
+    width = (3.0 + min(_LONG_TAILS / delta, 1.0)) * math.sqrt(1.0 / alpha + 1.0 / delta)
     points = rule[2]
     used = 0
     for i in range(count):
@@ -278,13 +270,20 @@ def integrate_line(  # noqa: C901, PLR0911, PLR0912, PLR0915 - one compiled loop
         if not end > start * (1.0 + 1e-15):
             continue
         slope = outer if i + 1 == count else (noise[i + 1] - noise[i]) / (kinks[i + 1] - kinks[i])
+        log_start = math.log(start)
         while start < end:
             rises = (alpha * least_rho - delta * start) / (start + least_rho)
-            grows = widest
+            step = width
             if rises > 0.0:
-                step = min(width * (1.0 + 0.5 * log1p(least_rho / start)), nats[2] / rises)
-                grows = math.exp(step)
-            stop = min(end, start * grows)
+                step = min(width * (1.0 + 0.5 * math.log1p(least_rho / start)), nats[2] / rises)
+            elif delta > _LONG_TAILS:
+                falls = (delta * start - alpha * most_rho) / (start + most_rho)
+                if falls > 0.0:
+                    fallen = delta * math.log(delta * start / (alpha * most_rho))
+                    step = min(
+                        width * max(fallen / 8.0, 1.0), graded(_FALLING * nats[2], fallen - 8.0) / falls
+                    )
+            stop = min(end, start * math.exp(step))
             if slope > 0.0:
                 here = noise[i] + slope * (start - kinks[i]) - sums[8]
                 stop = min(stop, start + graded(nats[2], here - 4.0) / slope)
@@ -294,26 +293,26 @@ def integrate_line(  # noqa: C901, PLR0911, PLR0912, PLR0915 - one compiled loop
                 stop = min(stop, start - allowed / slope)
             if stop + 0.3 * (stop - start) > end:
                 stop = end
-            length = log1p((stop - start) / start)
+            length = math.log1p((stop - start) / start)
             if used + points + BLOCK > nodes.shape[1]:
                 return False
             for node in range(points):
-                nodes[START, used], nodes[LENGTH, used] = start, length * NODES[points, node]
+                nodes[LOG_E, used] = log_start + length * NODES[points, node]
                 nodes[KINK, used], nodes[LEVEL, used], nodes[SLOPE, used] = kinks[i], noise[i], slope
                 span = length * WEIGHTS[points, node]
                 nodes[FACTOR, used], nodes[SPAN, used] = weight * span, span
-                nodes[SHIFT, used] = length * MIDDLES[points, node]
                 used += 1
             start = stop
+            log_start += length
     if used == 0:
         return True
     apart = store and n < about[7]
     weigh(used, n, delta, middle, ref, parts, apart, nodes, of_parts, blocks, weights)
     add_line(n, middle, parts, of_n, of_parts, about, sums)
-    first_of, second_of = log_moments(used, 0.5 * n, of_n[5, 0], about[2], nodes)
-    sums[6] += first_of
-    sums[7] += second_of
     if not store:
+        first_of, second_of = log_moments(used, 0.5 * n, of_n[5, 0], about[2], nodes)
+        sums[6] += first_of
+        sums[7] += second_of
         return True
     if not apart:
         return put_line(

@@ -7,7 +7,6 @@ picked where there is row 0 alone.
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 from suffice.pipeline.math.distributions.machine_code import inner
@@ -34,14 +33,9 @@ def start_picking(known: float, picked: Floats) -> None:
 
 @inner
 def pick(
-    w: float, loc: float, square: float, over: float, scale: float, scatter: float, moved: float,
-    after: float, picked: Floats,
+    w: float, loc: float, square: float, log_ratio: float, log_square: float, after: float, picked: Floats
 ) -> None:  # fmt: skip
-    """Pass a node, and pick it as often as steps end in it.
-
-    Its mean is about ``loc``, with the variance ``square`` beside that of a Student distribution; the log of
-    its variance is ``moved`` on, with ``scatter`` likewise, the last of intervals included in both.
-    """
+    """Pass a component, and pick it as often as steps end in it."""
     if len(picked) == 1:
         return
     picked[0, PASSED] += w
@@ -49,9 +43,6 @@ def pick(
         picked[0, NEXT] += picked[0, STEP]
         row = int(picked[0, NUMBER]) + 1
         if row < len(picked):
-            picked[row, LOC] = loc
-            picked[row, WIDTH] = scale / after * over + square
-            picked[row, DEGREES] = 2.0 * after
-            picked[row, LOG_RATIO] = math.log(scale / after) + moved
-            picked[row, LOG_WIDTH] = 1.0 / after + scatter
+            picked[row, LOC], picked[row, WIDTH], picked[row, DEGREES] = loc, square, 2.0 * after
+            picked[row, LOG_RATIO], picked[row, LOG_WIDTH] = log_ratio, log_square
             picked[0, NUMBER] = row

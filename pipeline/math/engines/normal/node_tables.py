@@ -5,19 +5,23 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from suffice.pipeline.math.distributions.machine_code import inner, merged, vectorised
-from suffice.pipeline.math.distributions.vector_functions import bits_of, log, number_of
+from suffice.pipeline.math.distributions.vector_functions import bits_of, exp, log, number_of
 from suffice.pipeline.math.engines.normal.node_picks import pick
 from suffice.pipeline.math.engines.normal.node_weights import (
     FIRST,
     LOC,
+    LOG_E,
     MASS,
+    NODES,
     OVER,
     RHO,
     SECOND,
-    SHIFT,
     SPAN,
     TOTAL,
+    WEIGHTS,
     E,
 )
 
@@ -27,18 +31,42 @@ if TYPE_CHECKING:
 
 SLOTS, FIELDS = 4096, 4
 """Slots of a table of merged components, and sums in each."""
-# Rows of the array of what is to be merged.
-WEIGHT, SCALE, SCATTER, LONG, MOVED, OVER_N, AT, SQUARE, WHOLE = range(9)
-MERGING_ROWS = 9
+# Rows of the array of what is to be merged; the last two are of scales over half of N, but for E.
+WEIGHT, AT, SQUARE, SCALE, LONG, REST, REST_SQUARE = range(7)
+MERGING_ROWS = 7
 _FAR = 30000.0
-_FEW = 64.0
-"""Below this concentration an inverse gamma is too skew to be widened: it is repeated along an interval."""
-_LONG = 0.5
-"""Of log variances: longer intervals are several pieces."""
-_SCATTERED = 0.005
-"""Relative variance of a part's scales in a panel from which on its nodes stay apart."""
 _TOLD = 4.0
 """Spreads from the middle beyond which locations are told apart by their logarithm."""
+_FEW = 16.0
+"""Concentration below which what is picked is not widened."""
+_MOST_PIECES = 12
+"""Of a panel."""
+_PER_SPREAD = 2.0
+"""Pieces are shorter than a spread of the logarithm over this, or than the width of an inverse gamma."""
+
+
+def _piece_tables() -> tuple[Floats, Floats]:
+    """By nodes of a panel and number of equal pieces: what a piece has of each node's weight, and where.
+
+    The polynomial through the nodes is integrated over the piece: all pieces have what all nodes have. The
+    second table has what is away from the piece's middle, in lengths of the panel.
+    """
+    masses, moments = np.zeros((2, 7, _MOST_PIECES + 1, _MOST_PIECES, 6))
+    for points in range(1, 7):
+        x, w = np.polynomial.legendre.leggauss(points)
+        through = np.linalg.inv(np.vander(x, increasing=True)) / w
+        powers = np.arange(1, points + 2)
+        for pieces in range(1, _MOST_PIECES + 1):
+            edges = np.linspace(-1.0, 1.0, pieces + 1)
+            middle = (edges[1:] + edges[:-1])[:, None] / 2.0
+            integrals = np.diff(edges[:, None] ** powers, axis=0) / powers
+            away = (integrals[:, 1:] - middle * integrals[:, :-1]) / 2.0
+            masses[points, pieces, :pieces, :points] = integrals[:, :-1] @ through
+            moments[points, pieces, :pieces, :points] = away @ through
+    return masses, moments
+
+
+MASSES, MOMENTS = _piece_tables()
 
 
 @merged
@@ -81,102 +109,84 @@ def _put(which: int, count: int, after: float, merging: Floats, tables: Floats, 
     return True
 
 
+@vectorised
+def _positions(count: int, half_n: float, after: float, known: float, merging: Floats) -> None:
+    """Fill in scales, logs of variances and squared widths of these."""
+    for i in range(count):
+        e, rest = exp(merging[AT, i]), merging[REST, i]
+        whole = rest + e
+        scatter = max(merging[REST_SQUARE, i] - rest * rest, 0.0) / (whole * whole)
+        length = merging[LONG, i] * e / whole
+        merging[SCALE, i] = half_n * whole
+        merging[AT, i] = log(half_n * whole / after) - known
+        merging[SQUARE, i] = 1.0 / after + scatter + length * length / 12.0
+
+
 @inner
-def put_means(
+def _put_variances(
     count: int, after: float, about: Floats, merging: Floats, tables: Floats, keys: Integers
 ) -> bool:
-    """Add Student distributions of the mean, about intervals; ``OVER_N`` is one over the precision.
+    """Add inverse gammas of the variance."""
+    unit = 1.0 / about[5]
+    for i in range(count):
+        merging[AT, i] *= unit
+        merging[SQUARE, i] *= unit * unit
+    return _put(1, count, after, merging, tables, keys)
+
+
+@inner
+def _put_means(
+    count: int, after: float, over: float, loc: float, square: float, about: Floats, merging: Floats,
+    tables: Floats, keys: Integers,
+) -> bool:  # fmt: skip
+    """Add Student distributions of the mean; ``over`` is one over the precision, ``square`` beside theirs.
 
     They differ less than inverse gammas do: their tails are told apart by whole factors of 2.
     """
-    centre, unit = about[3], 1.0 / about[4]
+    unit = 1.0 / about[4]
     for i in range(count):
-        length = merging[LONG, i]
-        square = merging[SCALE, i] / after * merging[OVER_N, i] + merging[SCATTER, i] + length * length / 12.0
-        merging[AT, i] = (merging[MOVED, i] - centre) * unit
-        merging[SQUARE, i] = square * unit * unit
+        merging[AT, i] = (loc - about[3]) * unit
+        merging[SQUARE, i] = (merging[SCALE, i] / after * over + square) * unit * unit
     return _put(0, count, after, merging, tables, keys)
 
 
-@vectorised
-def _positions(count: int, after: float, known: float, merging: Floats) -> None:
-    for i in range(count):
-        merging[AT, i] = log(merging[SCALE, i] / after) - 0.5 * merging[SCATTER, i] - known
-        merging[SQUARE, i] = 1.0 / after + merging[SCATTER, i]
-
-
 @inner
-def put_variances(
-    count: int, after: float, about: Floats, merging: Floats, tables: Floats, keys: Integers
-) -> bool:
-    """Add inverse gammas of the variance about intervals of its log; ``SCATTER`` is of their scales."""
-    _positions(count, after, about[2], merging)
-    unit, whole = 1.0 / about[5], count
-    for i in range(count):
-        length, pieces = merging[LONG, i], 1
-        if after >= _FEW:
-            pieces = min(int(length / _LONG) + 1, 4)
-            merging[AT, i] += merging[MOVED, i]
-            length /= pieces
-            merging[SQUARE, i] += length * length / 12.0
-        elif length * length * after > 0.5:
-            # Equal steps with the interval's variance.
-            pieces = min(int(math.sqrt(length * length * after)) + 2, 6)
-            merging[AT, i] += merging[MOVED, i]
-            length /= math.sqrt(pieces * pieces - 1.0)
-        merging[SQUARE, i] *= unit * unit
-        if pieces > 1:
-            if whole + pieces > merging.shape[1]:
-                return False
-            merging[WEIGHT, i] /= pieces
-            for piece in range(1, pieces):
-                at = merging[AT, i] + length * (piece - 0.5 * (pieces - 1.0))
-                merging[AT, whole] = at * unit
-                merging[SQUARE, whole], merging[WEIGHT, whole] = merging[SQUARE, i], merging[WEIGHT, i]
-                whole += 1
-            merging[AT, i] -= 0.5 * length * (pieces - 1.0)
-        merging[AT, i] *= unit
-    return _put(1, whole, after, merging, tables, keys)
-
-
-@inner
-def put_line(
-    n: float, count: int, points: int, shift_m: float, span_m: float, parts: int, of_n: Floats,
-    of_parts: Floats, nodes: Floats, about: Floats, merging: Floats, tables: Floats, keys: Integers,
-    picked: Floats,
-) -> bool:  # fmt: skip
-    """Add a line's nodes, all parts of the prior as one by two moments of their scales."""
-    half_n, after, least = 0.5 * n, of_n[5, 0], about[6]
-    mass, loc, square, over = 0.0, 0.0, 0.0, 0.0
-    for k in range(parts):
-        w = of_parts[MASS, k]
-        mass += w
-        loc += w * of_parts[LOC, k]
-        square += w * of_parts[LOC, k] * of_parts[LOC, k]
-        over += w * of_parts[OVER, k]
-    if not mass > least:
-        return True
-    loc /= mass
-    square = max(square / mass - loc * loc, 0.0)
-    over /= mass
+def _cut(count: int, points: int, longest: float, least: float, nodes: Floats, merging: Floats) -> int:
+    """Cut a line's panels into pieces, each at the mean of its log E; return how many there are."""
     kept = 0
-    for i in range(count):
-        w = nodes[TOTAL, i]
-        if w > least:
-            rho, e = nodes[FIRST, i] / w, nodes[E, i]
-            scale = rho + e
-            slope = e / scale
-            merging[WEIGHT, kept], merging[SCALE, kept] = w, half_n * scale
-            merging[SCATTER, kept] = max(nodes[SECOND, i] / w - rho * rho, 0.0) / (scale * scale)
-            merging[LONG, kept], merging[MOVED, kept] = slope * nodes[SPAN, i], slope * nodes[SHIFT, i]
-            scatter, length = merging[SCATTER, kept], merging[LONG, kept]
-            pick(
-                w, about[0] + loc + shift_m, square + span_m * span_m / 12.0, over, half_n * scale,
-                scatter + length * length / 12.0, merging[MOVED, kept] - 0.5 * scatter, after, picked,
-            )  # fmt: skip
-            kept += 1
-    if not put_variances(kept, after, about, merging, tables, keys):
-        return False
+    for first in range(0, count, points):
+        mass, rest = 0.0, 0.0
+        for i in range(first, first + points):
+            mass += nodes[TOTAL, i]
+            rest += nodes[FIRST, i]
+        if not mass > least:
+            continue
+        length = nodes[SPAN, first] / WEIGHTS[points, 0]
+        start = nodes[LOG_E, first] - length * NODES[points, 0]
+        e = nodes[E, first + points - 1]
+        pieces = min(int(length * e / ((rest / mass + e) * longest)) + 1, _MOST_PIECES)
+        length /= pieces
+        for piece in range(pieces):
+            w, away, rest, rest_square = 0.0, 0.0, 0.0, 0.0
+            for i in range(points):
+                share = MASSES[points, pieces, piece, i]
+                w += share * nodes[TOTAL, first + i]
+                away += MOMENTS[points, pieces, piece, i] * nodes[TOTAL, first + i]
+                rest += share * nodes[FIRST, first + i]
+                rest_square += share * nodes[SECOND, first + i]
+            # Where the density falls by far within a panel the polynomial may be below 0.
+            if w > least:
+                away = min(max(away * pieces / w, -0.5), 0.5)
+                merging[WEIGHT, kept], merging[AT, kept] = w, start + (piece + 0.5 + away) * length
+                merging[REST, kept], merging[REST_SQUARE, kept] = max(rest / w, 0.0), rest_square / w
+                merging[LONG, kept] = length
+                kept += 1
+    return kept
+
+
+@inner
+def _whole(count: int, points: int, half_n: float, least: float, nodes: Floats, merging: Floats) -> int:
+    """Fill in weights and scales of a line's panels; return how many there are."""
     kept = 0
     for first in range(0, count, points):
         mass, scale = 0.0, 0.0
@@ -185,70 +195,82 @@ def put_line(
             scale += nodes[FIRST, i] + nodes[TOTAL, i] * nodes[E, i]
         if mass > least:
             merging[WEIGHT, kept], merging[SCALE, kept] = mass, half_n * scale / mass
-            merging[SCATTER, kept], merging[OVER_N, kept] = square, over
-            merging[LONG, kept], merging[MOVED, kept] = span_m, loc + shift_m
             kept += 1
-    return put_means(kept, after, about, merging, tables, keys)
+    return kept
 
 
 @inner
-def put_parts(  # noqa: C901, PLR0912 - one compiled loop
+def _put_panels(
+    n: float, count: int, points: int, loc: float, square: float, over: float, after: float, nodes: Floats,
+    about: Floats, merging: Floats, tables: Floats, keys: Integers, picked: Floats, apart: bool,
+) -> bool:  # fmt: skip
+    """Add a line: variances by pieces of panels, means by panels, or by pieces ``apart``."""
+    half_n, least = 0.5 * n, about[6]
+    longest = max(about[5] / _PER_SPREAD, 1.0 / math.sqrt(after))
+    if len(picked) > 1:
+        longest = 0.5 / math.sqrt(after) if after < _FEW else 0.5 * longest
+    kept = _cut(count, points, longest, least, nodes, merging)
+    _positions(kept, half_n, after, about[2], merging)
+    if len(picked) > 1:
+        for i in range(kept):
+            scatter = merging[SQUARE, i] - 1.0 / after
+            if after < _FEW:
+                # Widened, an inverse gamma of a heavy tail would have far larger moments.
+                length = merging[LONG, i] * (1.0 - merging[REST, i] * half_n / merging[SCALE, i])
+                scatter -= length * length / 12.0
+            pick(
+                merging[WEIGHT, i], about[0] + loc, merging[SCALE, i] / after * over + square,
+                merging[AT, i] + about[2] - 0.5 * scatter, 1.0 / after + scatter, after, picked,
+            )  # fmt: skip
+    if not _put_variances(kept, after, about, merging, tables, keys):
+        return False
+    if not apart:
+        kept = _whole(count, points, half_n, least, nodes, merging)
+    return _put_means(kept, after, over, loc, square, about, merging, tables, keys)
+
+
+@inner
+def put_line(
+    n: float, count: int, points: int, shift_m: float, span_m: float, parts: int, of_n: Floats,
+    of_parts: Floats, nodes: Floats, about: Floats, merging: Floats, tables: Floats, keys: Integers,
+    picked: Floats,
+) -> bool:  # fmt: skip
+    """Add a line, all parts of the prior as one by two moments of their scales."""
+    mass, loc, square, over = 0.0, 0.0, 0.0, 0.0
+    for k in range(parts):
+        w = of_parts[MASS, k]
+        mass += w
+        loc += w * of_parts[LOC, k]
+        square += w * of_parts[LOC, k] * of_parts[LOC, k]
+        over += w * of_parts[OVER, k]
+    if not mass > about[6]:
+        return True
+    loc /= mass
+    square = max(square / mass - loc * loc, 0.0) + span_m * span_m / 12.0
+    return _put_panels(
+        n, count, points, loc + shift_m, square, over / mass, of_n[5, 0], nodes, about, merging, tables,
+        keys, picked, apart=False,
+    )  # fmt: skip
+
+
+@inner
+def put_parts(
     n: float, count: int, points: int, shift_m: float, span_m: float, parts: int, of_n: Floats,
     of_parts: Floats, nodes: Floats, weights: Floats, about: Floats, merging: Floats, tables: Floats,
     keys: Integers, picked: Floats,
 ) -> bool:  # fmt: skip
-    """Add a line's panels part by part, or its nodes where a panel has scales that differ."""
-    half_n, after, least = 0.5 * n, of_n[5, 0], about[6]
+    """Add a line part by part; sums of all parts at its nodes are no more."""
     for k in range(parts):
-        if not of_parts[MASS, k] > least:
+        if not of_parts[MASS, k] > about[6]:
             continue
         rho, shrunk = of_parts[RHO, k], of_n[4, k]
-        kept = 0
-        for first in range(0, count, points):
-            mass, first_of, second_of = 0.0, 0.0, 0.0
-            for i in range(first, first + points):
-                w, e = weights[k, i], nodes[E, i]
-                mass += w
-                first_of += w * e
-                second_of += w * e * e
-            if not mass > least:
-                continue
-            e = first_of / mass
-            scale = rho + e
-            scatter = max(second_of / mass - e * e, 0.0) / (scale * scale)
-            if scatter <= _SCATTERED:
-                merging[WEIGHT, kept], merging[SCALE, kept] = mass, half_n * scale
-                merging[SCATTER, kept], merging[LONG, kept], merging[MOVED, kept] = scatter, 0.0, 0.0
-                kept += 1
-                continue
-            for i in range(first, first + points):
-                w, e = weights[k, i], nodes[E, i]
-                if w > least:
-                    scale = rho + e
-                    slope = e / scale
-                    merging[WEIGHT, kept], merging[SCALE, kept] = w, half_n * scale
-                    merging[SCATTER, kept], merging[LONG, kept] = 0.0, slope * nodes[SPAN, i]
-                    merging[MOVED, kept] = slope * nodes[SHIFT, i]
-                    kept += 1
-        if kept == 0:
-            continue
-        # The pieces of an interval of variances are beside its weight, which the mean has whole.
-        for i in range(kept):
-            merging[WHOLE, i] = merging[WEIGHT, i]
-            scatter, length = merging[SCATTER, i], merging[LONG, i]
-            pick(
-                merging[WEIGHT, i], about[0] + of_parts[LOC, k] + shrunk * shift_m,
-                shrunk * shrunk * span_m * span_m / 12.0, of_parts[OVER, k], merging[SCALE, i],
-                scatter + length * length / 12.0, merging[MOVED, i] - 0.5 * scatter, after, picked,
-            )  # fmt: skip
-        if not put_variances(kept, after, about, merging, tables, keys):
-            return False
-        for i in range(kept):
-            merging[WEIGHT, i] = merging[WHOLE, i]
-            merging[SCATTER, i], merging[OVER_N, i] = 0.0, of_parts[OVER, k]
-            merging[LONG, i] = shrunk * span_m
-            merging[MOVED, i] = of_parts[LOC, k] + shrunk * shift_m
-        if not put_means(kept, after, about, merging, tables, keys):
+        for i in range(count):
+            w = weights[k, i]
+            nodes[TOTAL, i], nodes[FIRST, i], nodes[SECOND, i] = w, w * rho, w * rho * rho
+        if not _put_panels(
+            n, count, points, of_parts[LOC, k] + shrunk * shift_m, shrunk * shrunk * span_m * span_m / 12.0,
+            of_parts[OVER, k], of_n[5, 0], nodes, about, merging, tables, keys, picked, apart=True,
+        ):  # fmt: skip
             return False
     return True
 
@@ -259,10 +281,10 @@ def put_point(
     merging: Floats, tables: Floats, keys: Integers, picked: Floats,
 ) -> bool:  # fmt: skip
     """Add one inverse gamma, and one Student distribution about an interval of means."""
-    pick(w, about[0] + loc, length * length / 12.0, over, scale, 0.0, 0.0, after, picked)
-    merging[WEIGHT, 0], merging[SCALE, 0], merging[SCATTER, 0] = w, scale, 0.0
-    merging[LONG, 0], merging[MOVED, 0] = 0.0, 0.0
-    if not put_variances(1, after, about, merging, tables, keys):
-        return False
-    merging[LONG, 0], merging[MOVED, 0], merging[OVER_N, 0] = length, loc, over
-    return put_means(1, after, about, merging, tables, keys)
+    square, position = length * length / 12.0, math.log(scale / after)
+    pick(w, about[0] + loc, scale / after * over + square, position, 1.0 / after, after, picked)
+    merging[WEIGHT, 0], merging[SCALE, 0] = w, scale
+    merging[AT, 0], merging[SQUARE, 0] = position - about[2], 1.0 / after
+    return _put_variances(1, after, about, merging, tables, keys) and _put_means(
+        1, after, over, loc, square, about, merging, tables, keys
+    )

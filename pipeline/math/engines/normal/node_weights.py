@@ -33,14 +33,27 @@ _PART = 10.0
 _POWER = 2.0
 """Of the variance, whose moment counts beside the mass."""
 
-# Rows of the array of a line's nodes. The first six are what makes the next ones.
-START, LENGTH, KINK, LEVEL, SLOPE, FACTOR, SHIFT, SPAN = range(8)
-E, INVERSE, BASE, AWAY, TOTAL, FIRST, SECOND = range(8, 15)
-NODE_ROWS = 15
+# Rows of the array of a line's nodes. The first five are what makes the next ones.
+LOG_E, KINK, LEVEL, SLOPE, FACTOR, SPAN = range(6)
+E, INVERSE, BASE, AWAY, TOTAL, FIRST, SECOND = range(6, 13)
+NODE_ROWS = 13
 # Rows of the array of a line's parts.
 CONSTANT, RHO, LOC, OVER, AT_LOW, AT_HIGH, MASS, MASS_AWAY, MASS_SQUARE, BOUND = range(10)
 HEAVY_LOW, HEAVY_HIGH = 10, 11
 PART_ROWS = 12
+
+
+def _gauss_table() -> tuple[Floats, Floats, Floats]:
+    """Gauss-Legendre nodes and weights on 0..1 by number, and how far the middles of their weights are."""
+    nodes, weights, middles = np.zeros((3, 7, 8))
+    for number in range(1, 7):
+        x, w = np.polynomial.legendre.leggauss(number)
+        nodes[number, :number], weights[number, :number] = (1.0 + x) / 2.0, w / 2.0
+        middles[number, :number] = np.cumsum(w / 2.0) - w / 4.0 - (1.0 + x) / 2.0
+    return nodes, weights, middles
+
+
+NODES, WEIGHTS, MIDDLES = _gauss_table()
 
 
 @vectorised
@@ -54,11 +67,11 @@ def bounds(parts: int, delta: float, of_n: Floats, of_parts: Floats) -> None:
 def _prepare(count: int, ref: float, delta: float, middle: float, nodes: Floats) -> None:
     """Fill in E, one over it, and all of the log density that parts share."""
     for i in range(count):
-        e = nodes[START, i] * exp(nodes[LENGTH, i])
+        e = exp(nodes[LOG_E, i])
         noise = nodes[LEVEL, i] + nodes[SLOPE, i] * (e - nodes[KINK, i])
         nodes[E, i] = e
         nodes[INVERSE, i] = 1.0 / e
-        nodes[BASE, i] = -noise - ref - delta * log(e)
+        nodes[BASE, i] = -noise - ref - delta * nodes[LOG_E, i]
         nodes[AWAY, i] = e - middle
         nodes[TOTAL, i] = 0.0
         nodes[FIRST, i] = 0.0
@@ -119,7 +132,9 @@ def weigh(  # noqa: C901, PLR0912 - one compiled loop
     padded = (parts + BLOCK - 1) // BLOCK * BLOCK
     for k in range(parts):
         blocks[0, k], blocks[1, k] = -1, 0
-    for block in range(whole // BLOCK):
+    if parts == 1:
+        blocks[0, 0], blocks[1, 0] = 0, whole // BLOCK
+    for block in range(whole // BLOCK if parts > 1 else 0):
         if block == 0:
             _at_edge(padded, nodes[INVERSE, 0], power, AT_LOW, HEAVY_LOW, of_parts)
         else:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import importlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -11,8 +13,10 @@ from scipy.special import gammaincc, ndtr, stdtr
 
 from suffice.pipeline.ask.posterior.choice_of_engine import posterior_of
 from suffice.pipeline.math.distributions.joint_components import JointComponents
+from suffice.pipeline.math.distributions.many_cells import MOMENT_NODES
 from suffice.pipeline.math.distributions.within_limits import WithinLimits
 from suffice.pipeline.math.distributions.within_region import TabulatedJointly, marginals_within
+from suffice.pipeline.math.engines.normal.covering import SHARE
 from support.noisy import discrete_laplace, noisy_statistic, statistic_plan
 
 if TYPE_CHECKING:
@@ -120,6 +124,37 @@ def test_many_components_have_the_marginals_of_dense_sums(seed: int) -> None:
     for marginal, dense in zip(marginals, dense_sums(parts, marginals, 4), strict=True):
         dense.judge(marginal)
         assert marginal.error < 0.01
+
+
+@pytest.mark.parametrize(("epsilon", "records", "is_cut"), [("1", 100, False), ("0.2", 40, True)])
+def test_tails_without_moments_cut_off_nothing_where_they_are_next_to_impossible(
+    epsilon: str, records: int, *, is_cut: bool
+) -> None:
+    """With no records the variance has no second moment, and within bounds each number has all of them."""
+    rng = np.random.default_rng(records)
+    importlib.import_module(MOMENT_NODES.module)
+    plan = statistic_plan({"family": "normal", "lower": "-3", "upper": "5"}, epsilon=epsilon, public_n=False)
+    z = np.clip(0.5 + 0.05 * rng.standard_normal((MOMENT_NODES.fewest, records)), 0.0, 1.0)
+    sums = np.stack([((1 - z) ** 2).sum(axis=1), (2 * z * (1 - z)).sum(axis=1), (z**2).sum(axis=1)], axis=1)
+    values = np.rint(sums * int(plan.partition_total or 1)).astype(np.int64)
+    values += discrete_laplace(plan.scale, values.shape, rng)
+    prior = "NormalInverseGamma(1, 0.1, 1.5, 0.2)"
+    posterior = posterior_of(noisy_statistic(plan, values), prior=prior, clipping="ignored")
+    restricted = posterior.distribution
+    assert isinstance(restricted, WithinLimits)
+    assert np.mean(restricted.cut) == is_cut
+    plain = restricted.plain
+    assert np.all(np.isinf(plain.sd("variance")))
+    # Beside the lattice within the region, of fine boxes.
+    fine = dataclasses.replace(plain.posterior, share=SHARE / 30.0)  # type: ignore[attr-defined]
+    by_boxes = fine.take(np.arange(4)).joint_components()
+    for cell, (of_mean, of_variance) in enumerate(map(marginals_within, by_boxes)):
+        mean, variance = restricted.mean("mean")[cell], restricted.mean("variance")[cell]
+        assert mean == pytest.approx(1.0 + 4.0 * of_mean.mean, abs=0.04 * of_mean.sd)
+        assert variance == pytest.approx(16.0 * of_variance.mean, abs=0.64 * of_variance.sd)
+        if not is_cut:
+            assert restricted.sd("mean")[cell] == pytest.approx(4.0 * of_mean.sd, rel=0.01)
+            assert restricted.sd("variance")[cell] == pytest.approx(16.0 * of_variance.sd, rel=0.01)
 
 
 @pytest.mark.slow

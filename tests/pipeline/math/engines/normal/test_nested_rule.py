@@ -82,11 +82,13 @@ PROBLEMS = {
     "few records": cells([(6.0, -0.3, 0.03), (6.0, 0.6, 1e-4)], 0.1, Fixed(6), SPREAD),
     "far means": cells([(130.0, 0.94, 0.04), (45.0, -0.9, 0.1)], 7.0, Reciprocal(10**12), SPREAD),
     "very many records": cells([(3e9, -0.4, 0.2), (4e11, 0.7, 1e-3)], 0.5, Reciprocal(10**12), SPREAD),
+    "conjugate": cells(SUMS[2:5], 1.0, Reciprocal(10**12), CONJUGATE),
+    "conjugate, much noise": cells(SUMS, 0.1, Reciprocal(10**12), CONJUGATE),
     "long tails": cells([(2034.0, -0.4, 1e-6), (2034.0, 0.7, 3e-6)], 0.4, Fixed(2034), SPREAD),
 }
 """The last four: a wide inverse gamma, means that the parts shrink unlike, logarithms of 1 + x where x is
 1e-9 and less, and long panels in log E."""
-QUICK = ("few records", "far means", "long tails", "public", "of one record")
+QUICK = ("few records", "far means", "long tails", "public", "of one record", "conjugate")
 
 
 def differences(found: MomentPosterior, reference: MomentPosterior) -> Floats:
@@ -225,7 +227,7 @@ def test_one_place_chooses() -> None:
     assert not MomentPosterior(noisy=many, levels=np.ones((MOMENT_NODES.fewest, 2))).by_nodes
     sharp = replace(few, prior=MomentsPrior.of([(1.0, 0.0, 1.0, 1e5, 1.0)]))
     assert can_integrate(few)
-    assert not can_integrate(replace(few, prior=MomentsPrior.of(CONJUGATE)))
+    assert can_integrate(replace(few, prior=MomentsPrior.of(CONJUGATE)))
     for prior in (APART, PRECISE):
         assert not can_integrate(replace(few, prior=MomentsPrior.of(prior)))
     assert not can_integrate(sharp)
