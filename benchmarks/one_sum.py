@@ -1,10 +1,11 @@
 """Time cells with one sum by compiled loops beside arrays, in turns: moments and shortest 95 % intervals.
 
-    PYTHONPATH=tests python benchmarks/one_sum.py [--cells 512] [--turns 5] [FAMILY ...]
+    PYTHONPATH=tests python benchmarks/one_sum.py [--cells 512] [--turns 5] [--default-priors] [FAMILY]
 
 N is private and from 1 to a million, evenly over its logarithm. Times are processor seconds; code is compiled
 before anything is timed. Successes are by nested rules, all others by blocks of records and sums together
-(docs/decisions/0166-pairs-by-nested-rules.md, 0187-blocks-of-records-and-sums.md).
+(docs/decisions/0166-pairs-by-nested-rules.md, 0187-blocks-of-records-and-sums.md). Default priors of rates and scales
+are spread (0188-spread-priors-in-loops.md).
 """
 
 from __future__ import annotations
@@ -38,15 +39,16 @@ def main() -> None:
     parser.add_argument("families", nargs="*", metavar="FAMILY", default=FAMILIES)
     parser.add_argument("--cells", type=int, default=512)
     parser.add_argument("--turns", type=int, default=5)
+    parser.add_argument("--default-priors", action="store_true")
     given = parser.parse_args()
     rng = np.random.default_rng()
-    for loops in (many_cells.PAIRS, many_cells.BLOCKS, many_cells.QUANTILES):
+    for loops in (many_cells.PAIRS, many_cells.BLOCKS, many_cells.SPREAD, many_cells.QUANTILES):
         importlib.import_module(loops.module)
     print(versions())
     print("| family | epsilon | ms a cell by arrays | by loops | ratio |\n|---|---|---|---|---|")
     for family in given.families:
         for epsilon in ("1", "0.1"):
-            posterior = cells_of(family, given.cells, epsilon, None, rng)
+            posterior = cells_of(family, given.cells, epsilon, None, rng, is_default=given.default_priors)
             taken: dict[bool, list[float]] = {False: [], True: []}
             for _ in range(1 + given.turns):
                 for nested, times in taken.items():
@@ -56,7 +58,7 @@ def main() -> None:
             ratio = statistics.median(after / before for before, after in pairs)
             goal = f" (goal {GOAL})" if epsilon == GOAL_EPSILON else ""
             print(f"| {family} | {epsilon} | {blocks:.3g} | {rules:.3g} | {ratio:.3f}{goal} |", flush=True)
-        posterior = cells_of(family, GOAL_CELLS, GOAL_EPSILON, None, rng)
+        posterior = cells_of(family, GOAL_CELLS, GOAL_EPSILON, None, rng, is_default=given.default_priors)
         start, before = time.perf_counter(), time.process_time()
         summarise(posterior())
         wall, processor = time.perf_counter() - start, time.process_time() - before

@@ -76,15 +76,22 @@ def main() -> None:
 
 
 def cells_of(
-    family: str, cells: int, epsilon: str, public_n: int | None, rng: np.random.Generator
+    family: str,
+    cells: int,
+    epsilon: str,
+    public_n: int | None,
+    rng: np.random.Generator,
+    *,
+    is_default: bool = False,
 ) -> Callable[[], Posterior]:
-    """Simulate noisy cells; their posterior is computed when it is called for."""
+    """Simulate noisy cells; their posterior, under their own prior or the default, when it is called for."""
     generative_model = generative_model_for(
         family, n=public_n or LARGEST_N, epsilon=epsilon, public_n=public_n is not None
     )
     sizes = np.exp(rng.random(cells) * np.log(LARGEST_N)).astype(np.int64)
     noisy = simulated(generative_model, sizes if public_n is None else np.full(cells, public_n), rng)
-    return lambda: posterior_of(noisy, prior=generative_model.prior, clipping="ignored")
+    prior = None if is_default else generative_model.prior
+    return lambda: posterior_of(noisy, prior=prior, clipping="ignored")
 
 
 def simulated(

@@ -39,10 +39,17 @@ _MOST_SUMS, _LARGEST_RATIO = 16, 1e6
 _GAMMA, _ANSWERS = 2.0, 8
 """As in ``sum_weights`` and ``spread_kernel``."""
 
-NEAR = replace(COARSE, of_total=1e-5, per_spread=48.0, per_width=4.0, per_octave=3.0)
+NEAR = replace(COARSE, of_n=1e-8, of_total=1e-5, per_spread=48.0, per_width=4.0, per_octave=3.0)
 """Of pairs that hold the mass; pairs are split before they are merged, so that levels rest on how finely."""
 PARTS = replace(
-    COARSE, of_total=1e-5, has_pieces=False, light=1e-8, per_spread=64.0, per_width=3.0, per_octave=5.0
+    COARSE,
+    of_n=1e-8,
+    of_total=1e-5,
+    has_pieces=False,
+    light=1e-8,
+    per_spread=64.0,
+    per_width=3.0,
+    per_octave=5.0,
 )
 """Of pairs whose moments within limits are summed up."""
 FAR = replace(COARSE, nats=28.0, of_n=1e-6, of_total=3e-4, has_pieces=False)

@@ -9,9 +9,9 @@ Moments are sums over all nodes i, mostly right to 1e-6 sd (docs/decisions/0016)
 components. Over 800 random cells of five families, beside blocks refined in N and S, means were off by at
 most 1.7e-4 sd, sds by 1.1e-4 (2e-4 under spread priors), log evidence by 9e-5 and levels of quantiles by
 .022. Where compiled loops pay (``many_cells``), pairs of successes are by ``nested_pairs``, by rules that are
-compared, those of most other sums by ``compiled_blocks``, by coarser blocks, and quantiles by loops. Under
-design effects d only the likelihood in p(theta | N, S) has the power 1 / d: W stays as it is, and N and S
-count as N / d and S / d.
+compared, those of most other sums by ``compiled_blocks``, of spread priors by ``compiled_spread``, by coarser
+blocks, and quantiles by loops. Under design effects d only the likelihood in p(theta | N, S) has the power
+1 / d: W stays as it is, and N and S count as N / d and S / d.
 
 Draws rest on no quadrature; see ``tiles``.
 """
