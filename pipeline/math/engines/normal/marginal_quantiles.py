@@ -237,8 +237,8 @@ class MarginalMixture:
 
     def quantiles(self, q: Sequence[float], cells: int) -> Floats:
         """Quantiles of every cell, (n_cells, len(q))."""
-        starts = np.arange(0, cells, _TOGETHER)
-        ends = np.searchsorted(self.cell, np.append(starts, cells))
+        starts = range(0, cells, _TOGETHER)
+        ends = np.searchsorted(self.cell, np.append(starts, cells)).tolist()
         quantiles = np.empty((cells, len(q)))
         # Cell by cell, as components stand: those of a batch stay in caches.
         for start, (first, last) in zip(starts, itertools.pairwise(ends), strict=True):

@@ -65,8 +65,8 @@ _MOST_ROWS, _MOST_PARTS = 9, 40
 """What the compiled loops have room for."""
 _LEAST_CONCENTRATION = 1.0
 """Of less, two records have no second moment, and how likely two are is not asked."""
-_MOST_CONCENTRATION = 5.1
-"""Of 9 and more, two rules were off alike: random cells had no more than 5.1."""
+_MOST_CONCENTRATION, _MOST_OF_SEVERAL = 20.0, 5.1
+"""Of one part, and of several: of more, two rules were off alike with two records."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,7 +106,7 @@ def can_integrate(noisy: NoisyMoments) -> bool:
         # Of parts with means or shapes of their own two rules were off by more than they differed.
         and len(prior.loc) == 1
         and len(prior.concentration) == 1
-        and float(prior.concentration[0]) <= _MOST_CONCENTRATION
+        and float(prior.concentration[0]) <= (_MOST_CONCENTRATION if prior.n_parts == 1 else _MOST_OF_SEVERAL)
         and float(np.max(prior.precision)) <= _MOST_PRECISION
         # Parts of the noise that are N, or a plane through it, alone are not kinks of m and E.
         and bool(np.all(np.any(noisy.totals.coefficients[:, 1:] != 0.0, axis=1)))

@@ -62,6 +62,7 @@ _FALLING = 2.0
 MOST_PANELS = 300
 MOST_NODES = 1824
 """Of a line."""
+_LOG_5 = math.log(5.0)
 _HALF_LOG_2_PI = 0.5 * math.log(2.0 * math.pi)
 
 
@@ -258,8 +259,11 @@ def integrate_line(  # noqa: C901, PLR0911, PLR0912, PLR0915 - one compiled loop
         high = kinks[last] + (kinks[last + 1] - kinks[last]) * (cut - noise[last]) / (
             noise[last + 1] - noise[last]
         )
-    # Below, even the narrowest part leaves too little: alpha log(1 + rho / E) = cut - noise.
-    low = max(low, least_rho / math.expm1(min((cut - lowest + 1.0) / alpha, 500.0)))
+    # Below, even the narrowest part leaves too little. With x = alpha log(1 + rho / E) its density is below
+    # its best by x - delta (1 + log(x / delta)) or more, and log t <= t / 5 + log 5 - 1.
+    dropped = cut - lowest + 1.0
+    dropped = min(1.25 * (dropped + _LOG_5 * delta), dropped + delta * (1.0 + math.log1p(alpha / delta)))
+    low = max(low, least_rho / math.expm1(min(dropped / alpha, 500.0)))
     # Four standard deviations of a part with long tails, three of one that falls as steeply as a normal one.
     width = (3.0 + min(_LONG_TAILS / delta, 1.0)) * math.sqrt(1.0 / alpha + 1.0 / delta)
     points = rule[2]

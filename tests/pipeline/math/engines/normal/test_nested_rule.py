@@ -36,6 +36,8 @@ PRECISE = [(0.2, 0.1, 50.0, 3.0, 1e-4 * 6.0**k) for k in range(5)]
 WIDE = [(1.0, 0.0, 0.05, 3.0, 3.0 * 10.0 ** (k - 1)) for k in range(10)]
 """Parts that hold little mass, and the variance's moments."""
 CONJUGATE = [(1.0, 0.1, 0.5, 3.0, 0.04)]
+STEEP = [(1.0, 0.0, 0.01, 12.0, 1.0)]
+"""A prior that contradicts cells: most of these is where it has lost many nats."""
 QUANTILES = (0.025, 0.5, 0.975)
 
 
@@ -84,11 +86,12 @@ PROBLEMS = {
     "very many records": cells([(3e9, -0.4, 0.2), (4e11, 0.7, 1e-3)], 0.5, Reciprocal(10**12), SPREAD),
     "conjugate": cells(SUMS[2:5], 1.0, Reciprocal(10**12), CONJUGATE),
     "conjugate, much noise": cells(SUMS, 0.1, Reciprocal(10**12), CONJUGATE),
+    "steep": cells([(7000.0, 0.02, 5e-4), (10.0, -0.3, 0.2)], 0.3, Reciprocal(10**12), STEEP, releases=2),
     "long tails": cells([(2034.0, -0.4, 1e-6), (2034.0, 0.7, 3e-6)], 0.4, Fixed(2034), SPREAD),
 }
 """The last four: a wide inverse gamma, means that the parts shrink unlike, logarithms of 1 + x where x is
 1e-9 and less, and long panels in log E."""
-QUICK = ("few records", "far means", "long tails", "public", "of one record", "conjugate")
+QUICK = ("few records", "far means", "long tails", "public", "of one record", "conjugate", "steep")
 
 
 def differences(found: MomentPosterior, reference: MomentPosterior) -> Floats:
