@@ -25,8 +25,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from suffice.pipeline.math.engines.multivariate.evidence import Evidence
-    from suffice.pipeline.math.engines.multivariate.log_posterior import LatentTarget
+    from suffice.pipeline.math.engines.multivariate.log_posterior import ChainPosition, LatentTarget
     from suffice.typing import Floats
+
+TOLD = 1e-13
+"""Times n: below so much of its scatter what a column has for itself is lost in rounding."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,13 +96,20 @@ class SharedTarget:
             gradient.add(shared)
             log_density, slope = target.complete(position, log_density, gradient, by_moments, by_shared)
             by_shared = 0.0
-            value = value + log_density
+            value = np.where(_is_told(position), value + log_density, -np.inf)
             slopes.append(slope)
         return value, np.concatenate([*slopes, by_latent])
 
     def _parts(self, x: Floats) -> list[Floats]:
         """Split coordinates into those of every data set, and of the shared scales."""
         return np.split(x, np.cumsum([target.n_coordinates for target in self.targets]))
+
+
+def _is_told(position: ChainPosition) -> NDArray[np.bool_]:
+    """Tell which scatters differ from singular ones by more than rounding: others have no density."""
+    state, variance = position.state, np.einsum("iib->ib", position.state.spread)
+    told: NDArray[np.bool_] = (np.exp(2.0 * position.logs) > TOLD * state.n * variance).all(axis=0)
+    return told
 
 
 def _added(states: Sequence[MomentState]) -> MomentState:

@@ -38,6 +38,7 @@ from suffice.pipeline.math.engines.multivariate.noise_lanes import (
     set_cone,
     set_outcome,
 )
+from suffice.pipeline.math.engines.multivariate.shared_target import TOLD
 
 if TYPE_CHECKING:
     from suffice.typing import Floats
@@ -356,6 +357,10 @@ def _set_all(
                 place += 1
         for s in range(LANES):
             slopes[0, s] = by_n[s] * slope_of_n[s] + by_free[s]
+        for i in range(d):
+            for s in range(LANES):
+                is_told = root[i, i, s] * root[i, i, s] > TOLD * n[s] * spread[i, i, s]
+                value[s] = value[s] if is_told else -np.inf
         for s in range(count):
             values[np.uintp(begin + s)] = value[s]
         for c in range(n_coordinates):

@@ -134,6 +134,21 @@ def test_arrays_may_be_read_only(noise: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("is_regression", [False, True])
+def test_scatters_that_rounding_makes_singular_have_no_density(is_regression: bool) -> None:
+    """Their logarithms are noise: thousands of nats above what is likely, where a proposal finds them."""
+    target = target_of(3, is_regression=is_regression, noise="laplace")
+    compiled, x = CompiledTarget.of(target), states_of(target)[:, :CELLS]
+    before = compiled(x)[0]
+    x[3 + 1 + 2, ::2] = -13.0  # of the second column, next to nothing beside what it shares with the first
+    with np.errstate(all="ignore"):
+        value, given = target(x)[0], compiled(x)[0]
+    assert np.array_equal(given[1::2], before[1::2])
+    assert np.isneginf(value[::2]).all()
+    assert np.isneginf(given[::2]).all()
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", ["cone", "laplace"])
 def test_loops_accept_no_state_that_has_no_density(noise: str) -> None:
     """Far out either path may overflow or lose all digits, of densities that no chain comes to."""
