@@ -4,8 +4,8 @@
 
 N is private and from 1 to a million, evenly over its logarithm. Times are processor seconds; code is compiled
 before anything is timed. Successes are by nested rules, all others by blocks of records and sums together
-(docs/decisions/0166-pairs-by-nested-rules.md, 0187-blocks-of-records-and-sums.md). Default priors of rates and
-scales are spread (0188-spread-priors-in-loops.md).
+(docs/decisions/0166-pairs-by-nested-rules.md, 0187-blocks-of-records-and-sums.md). Default priors of rates
+and scales are spread (0188-spread-priors-in-loops.md).
 """
 
 from __future__ import annotations
