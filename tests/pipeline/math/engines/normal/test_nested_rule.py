@@ -85,7 +85,6 @@ PROBLEMS = {
     "far means": cells([(130.0, 0.94, 0.04), (45.0, -0.9, 0.1)], 7.0, Reciprocal(10**12), SPREAD),
     "very many records": cells([(3e9, -0.4, 0.2), (4e11, 0.7, 1e-3)], 0.5, Reciprocal(10**12), SPREAD),
     "conjugate": cells(SUMS[2:5], 1.0, Reciprocal(10**12), CONJUGATE),
-    "conjugate, much noise": cells(SUMS, 0.1, Reciprocal(10**12), CONJUGATE),
     "steep": cells([(7000.0, 0.02, 5e-4), (10.0, -0.3, 0.2)], 0.3, Reciprocal(10**12), STEEP, releases=2),
     "long tails": cells([(2034.0, -0.4, 1e-6), (2034.0, 0.7, 3e-6)], 0.4, Fixed(2034), SPREAD),
 }
