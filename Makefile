@@ -27,7 +27,8 @@ check: lint # lint, and the tests of what differs from origin/main; SINCE=HEAD~3
 KERNELS := $(addprefix suffice.pipeline.,$(if $(SLOW),$(addprefix math.engines., \
     multivariate.target_kernel mean_variance.slice_kernel)) \
     math.engines.one_sum.plane_kernel rows.mechanism.cone.fast_matrix math.engines.normal.node_kernel \
-    math.engines.one_sum.pair_kernel rows.chunk.partition rows.contribution.records)
+    math.engines.one_sum.pair_kernel math.engines.one_sum.spread_kernel rows.chunk.partition \
+    rows.contribution.records)
 
 # Three processes on two cores: servers and stalled workers let one wait for minutes.
 test: $(VENV)/installed-dev # what decides a commit, on two cores; SLOW=yes: the slow tests too, and which were slowest

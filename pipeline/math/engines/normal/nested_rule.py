@@ -195,8 +195,9 @@ def _run(noisy: NoisyMoments, size: int, picked: int, threads: int | None) -> _R
     """Run the loops over all cells, in batches of a size, and pick so many nodes of each."""
     kernel = _kernel()
     scaled = noisy.totals.in_scales()
-    rows = np.ascontiguousarray(scaled.coefficients, dtype=np.float64)
-    observed = np.ascontiguousarray(scaled.values, dtype=np.float64)
+    # Copies: loops take no array that is read-only.
+    rows = np.array(scaled.coefficients, dtype=np.float64, order="C")
+    observed = np.array(scaled.values, dtype=np.float64, order="C")
     estimates = np.ascontiguousarray(noisy.estimates(), dtype=np.float64)
     support = np.array(noisy.n_prior.support, dtype=np.float64)
     least = noisy.least_concentration

@@ -25,7 +25,7 @@ from suffice.pipeline.math.distributions.compiled_mixtures import linear_update
 from suffice.pipeline.math.distributions.distribution import widened
 from suffice.pipeline.math.distributions.many_cells import BLOCKS, is_compiled, on_threads
 from suffice.pipeline.math.distributions.merged import Components
-from suffice.pipeline.math.engines.one_sum.nested_pairs import NestedPairs
+from suffice.pipeline.math.engines.one_sum.nested_pairs import NestedPairs, released
 from suffice.pipeline.math.engines.one_sum.nodes import MOMENT_NATS, edges_of_n
 from suffice.pipeline.math.engines.one_sum.noisy_sum import BetaNegativeBinomial, GammaGamma, GammaPoisson
 from suffice.pipeline.math.engines.one_sum.spread_sums import NearMoments
@@ -275,10 +275,7 @@ class _Numbers:
         low, high = (float(end) for end in sums.n_prior.support)
         falls = float(isinstance(sums.n_prior, Reciprocal))
         constant = float(sums.n_prior.log_prob(np.array([low]))[0]) + falls * np.log1p(low)
-        values, reaches, rates = (
-            np.ascontiguousarray(column, dtype=np.float64)
-            for column in (sums.totals.values, sums.totals.coefficients[:, 0], sums.totals.rate)
-        )
+        values, reaches, rates = released(sums)
         return cls(
             model=model,
             values=values,

@@ -16,10 +16,10 @@ import numpy as np
 
 from suffice.pipeline.math.distributions.adaptive_blocks import Blocks, nodes_of
 from suffice.pipeline.math.distributions.gamma import InverseGammaDistribution
-from suffice.pipeline.math.distributions.many_cells import BLOCKS, SPREAD, is_compiled, on_threads
+from suffice.pipeline.math.distributions.many_cells import SPREAD, is_compiled, on_threads
 from suffice.pipeline.math.distributions.merged import Components
 from suffice.pipeline.math.engines.one_sum.compiled_blocks import COARSE, Fineness, _tables
-from suffice.pipeline.math.engines.one_sum.nested_pairs import NestedPairs
+from suffice.pipeline.math.engines.one_sum.nested_pairs import NestedPairs, released
 from suffice.pipeline.math.engines.one_sum.nodes import edges_of_n
 from suffice.pipeline.math.engines.one_sum.spread_sums import NearMoments, SpreadGammaGamma, tilted_sums
 from suffice.pipeline.math.priors.record_count import Reciprocal
@@ -137,9 +137,7 @@ def _resolve(
     is_inverse = isinstance(update(np.zeros(1), np.zeros(1)), InverseGammaDistribution)
     # Natural parameters by 1, N and S.
     linear = np.array([marginal.concentration, marginal.shape, 0.0, marginal.rates[0], 0.0, marginal.share])
-    values = np.ascontiguousarray(sums.totals.values, dtype=np.float64)
-    reaches = np.ascontiguousarray(sums.totals.coefficients[:, 0], dtype=np.float64)
-    rates = np.ascontiguousarray(sums.totals.rate, dtype=np.float64)
+    values, reaches, rates = released(sums)
     if len(rates) == 1:
         # Loops take at least two sums: the second one's noise says nothing.
         values, reaches, rates = np.repeat(values, 2, axis=1), np.repeat(reaches, 2), np.append(rates, 0.0)
@@ -182,7 +180,7 @@ def _rows_by_loops(
             return np.arange(size), np.full(size, low), np.ones(size), np.zeros(size, dtype=np.bool_)
 
         return known
-    kernel: Any = importlib.import_module(BLOCKS.module)
+    kernel: Any = importlib.import_module("suffice.pipeline.math.engines.one_sum.block_kernel")
     falls = float(isinstance(sums.n_prior, Reciprocal))
     n_prior = np.array([float(sums.n_prior.log_prob(np.array([low]))[0]) + falls * np.log1p(low), falls])
     allowed, *_ = _tables(fineness.of_n)

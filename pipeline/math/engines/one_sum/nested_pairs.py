@@ -112,9 +112,7 @@ def resolve_nested(sums: NoisySums, update: Update, threads: int | None = None) 
     constant = float(sums.n_prior.log_prob(np.array([low]))[0]) + falls * np.log1p(low)
     n_prior = np.array([constant, falls, low, float(sums.n_prior.support[1])])
     prior = np.array([a, b, 0.0, math.lgamma(a), math.lgamma(b), math.lgamma(a + b)])
-    values = np.ascontiguousarray(sums.totals.values, dtype=np.float64)
-    reaches = np.ascontiguousarray(sums.totals.coefficients[:, 0], dtype=np.float64)
-    rates = np.ascontiguousarray(sums.totals.rate, dtype=np.float64)
+    values, reaches, rates = released(sums)
     rules = np.array(kernel.RULES, dtype=np.float64)
     answers, counts = np.full((cells, 2, 6), np.nan), np.zeros(cells, dtype=np.int64)
 
@@ -142,6 +140,17 @@ def resolve_nested(sums: NoisySums, update: Update, threads: int | None = None) 
         merged=merged,
         error=_errors(answers, counts > 0),
     )
+
+
+def released(sums: NoisySums) -> tuple[Floats, Floats, Floats]:
+    """Return released values (n_cells, n_sums), and each sum's coefficient of N and rate of the noise.
+
+    They are copies: loops take no array that is read-only.
+    """
+    totals = sums.totals
+    columns = (totals.values, totals.coefficients[:, 0], totals.rate)
+    values, reaches, rates = (np.array(column, dtype=np.float64, order="C") for column in columns)
+    return values, reaches, rates
 
 
 def _errors(answers: Floats, settled: Mask) -> Floats:

@@ -39,8 +39,8 @@ from suffice.pipeline.math.engines.one_sum.block_kernel import (
     SIZE,
     _cut,
     _in_logs,
-    _log_joint,
     _near,
+    log_joint,
 )
 from suffice.pipeline.math.engines.one_sum.block_pieces import (
     FEW,
@@ -101,7 +101,7 @@ def _values_of(
                 position[number + b] = left[b] + (right[b] - left[b]) * (0.25 * q)
                 place_rows[number + b] = row[b]
             number += count
-    _log_joint(model, rates, table, number, place_rows, work, has_none)
+    log_joint(model, rates, table, number, place_rows, work, has_none)
     if is_first:
         for i in range(number):
             value[i] = work[3, i]
@@ -217,7 +217,7 @@ def _weigh(
     """
     amount, density, part, weight = work[1], work[3], work[4], work[5]
     known, heavy = int(state[0]), int(state[1])
-    _log_joint(model, rates, table, count, place_rows, work, has_none)
+    log_joint(model, rates, table, count, place_rows, work, has_none)
     highest = -math.inf
     for i in range(count):
         density[i] -= top
@@ -426,8 +426,13 @@ def _resolve(
         for i in range(int(state[1])):
             w = pairs[2, i] * by_evidence
             if w > light:
-                pairs[0, count], pairs[1, count], pairs[2, count] = pairs[0, i], pairs[1, i], w
-                pairs[3, count] = pairs[3, i]
+                of_n, of_sum = pairs[0, i], pairs[1, i]
+                first = update[0] + update[1] * of_n + update[2] * of_sum
+                second = update[3] + update[4] * of_n + update[5] * of_sum
+                # The variance that S has, as one of the logarithm of the parameter.
+                of_total = update[2] / first - update[5] / second
+                pairs[0, count], pairs[1, count], pairs[2, count] = of_n, of_sum, w
+                pairs[3, count] = pairs[3, i] * of_total * of_total
                 count += 1
         counts[cell] = merge_pairs(
             fineness, GAMMA_LINE, update, count, pairs, work, (cell + 1) * MOST_MERGED, place_rows, slots,

@@ -270,6 +270,16 @@ def test_threads_and_other_cells_change_no_digit() -> None:
         assert np.array_equal(getattr(alone.merged, name), getattr(together.merged, name))
 
 
+def test_released_values_may_be_read_only() -> None:
+    sums, update = noisy(poisson(2.0, 1.0), 15.0, Reciprocal(10**6))
+    values, coefficients = sums.totals.values.copy(), sums.totals.coefficients.copy()
+    for array in (values, coefficients):
+        array.setflags(write=False)
+    locked = replace(sums, totals=replace(sums.totals, values=values, coefficients=coefficients))
+    expected = resolve_blocks(sums, update).near.means
+    assert np.array_equal(resolve_blocks(locked, update).near.means, expected)
+
+
 def test_cells_of_too_many_pairs_are_left_to_arrays(monkeypatch: pytest.MonkeyPatch) -> None:
     planes: Any = importlib.import_module(BLOCKS.module)
     kernel: Any = importlib.import_module(f"{BLOCKS.module.rpartition('.')[0]}.block_kernel")

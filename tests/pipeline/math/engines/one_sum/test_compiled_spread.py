@@ -208,6 +208,16 @@ def test_threads_and_other_cells_change_no_digit() -> None:
         assert np.array_equal(getattr(alone.merged, name), getattr(together.merged, name))
 
 
+def test_released_values_may_be_read_only() -> None:
+    sums, update = noisy("rate", 1.0, 1.0, Reciprocal(10**6))
+    values, coefficients = sums.totals.values.copy(), sums.totals.coefficients.copy()
+    for array in (values, coefficients):
+        array.setflags(write=False)
+    locked = replace(sums, totals=replace(sums.totals, values=values, coefficients=coefficients))
+    expected = resolve_spread(sums, update).near.means
+    assert np.array_equal(resolve_spread(locked, update).near.means, expected)
+
+
 def test_cells_of_too_many_pairs_are_left_to_arrays(monkeypatch: pytest.MonkeyPatch) -> None:
     kernel: Any = importlib.import_module(SPREAD.module)
     sums, update = noisy("rate", 1.0, 1.0, Reciprocal(10**9))
