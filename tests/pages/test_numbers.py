@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from suffice.pages.drawing import Scale, number, series
@@ -22,6 +22,8 @@ FINITE = st.floats(min_value=-1e12, max_value=1e12, allow_nan=False)
 
 
 @given(FINITE, FINITE)
+@example(0.0, 5e-324)
+@example(1e-310, 2e-310)
 def test_a_scale_encloses_what_it_is_of_in_few_even_steps(first: float, second: float) -> None:
     low, high = min(first, second), max(first, second)
     scale = Scale.enclosing(low, high)

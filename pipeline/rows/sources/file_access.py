@@ -244,6 +244,8 @@ def matches(pattern: Sequence[str], parts: Sequence[str]) -> bool:
     return fnmatch.fnmatchcase(parts[0], first) and matches(rest, parts[1:])
 
 
+SMALL_BYTES = 1 << 20
+"""Files of at most so many bytes are read whole; objects by one request."""
 _RETRIES = 4
 _MOST_REQUESTS = 8
 """Requests for bytes of one file at a time."""
@@ -451,10 +453,6 @@ def _client(bucket: str) -> ObjectStore:
 @lru_cache(maxsize=16)
 def _connected(bucket: str, _settings: tuple[tuple[str, str], ...]) -> ObjectStore:
     return connect(bucket, retries=_RETRIES)
-
-
-SMALL_BYTES = 1 << 20
-"""Files of at most so many bytes are read whole; objects by one request."""
 
 
 @exact_data(travels=True)

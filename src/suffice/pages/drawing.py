@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 _LARGEST_PLAIN, _SMALLEST_PLAIN = 1e7, 1e-5
 _POINT = 1e-9
 """An interval that is shorter, as a share of its ends, is drawn as a point."""
+_NOTHING = 1e-300
+"""A span or a middle that is no more than this is 0: smaller floats have lost their digits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,10 +137,10 @@ def written_alike(values: Sequence[float]) -> list[str]:
 
 def _widened(low: float, high: float) -> tuple[float, float]:
     """Return an interval around a point; any other as it is."""
-    if high - low > _POINT * max(abs(low), abs(high)):
+    if high - low > max(_POINT * max(abs(low), abs(high)), _NOTHING):
         return low, high
     middle = (low + high) / 2.0
-    reach = 0.1 * abs(middle) or 0.5
+    reach = 0.1 * abs(middle) if abs(middle) > _NOTHING else 0.5
     return middle - reach, middle + reach
 
 

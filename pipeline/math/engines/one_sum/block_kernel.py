@@ -143,7 +143,7 @@ def _sorted_out(
 
 
 @vectorised
-def _near(nats: float, margin: float, kept_rows: Integers, kept: Floats, state: Floats) -> int:
+def near_blocks(nats: float, margin: float, kept_rows: Integers, kept: Floats, state: Floats) -> int:
     """Leave out blocks that are far below what is known by now; how many are left."""
     number = 0
     for b in range(int(state[2])):
@@ -212,11 +212,11 @@ def _blocks_of_n(
                 out[cell], state,
             )  # fmt: skip
             turn = 1 - turn
-        counts[cell] = _near(fineness[NATS], _MARGIN, kept_rows, out[cell], state) if count == 0 else -1
+        counts[cell] = near_blocks(fineness[NATS], _MARGIN, kept_rows, out[cell], state) if count == 0 else -1
 
 
 @vectorised
-def _cut(
+def cut_blocks(
     model: Floats, rates: Floats, table: Floats, number: int, has_none: bool, top: float, row: Integers,
     kept: Floats, place_rows: Integers, work: Floats, parts: Floats, masses: Floats, n_rows: int,
 ) -> None:  # fmt: skip
@@ -396,7 +396,7 @@ def _resolve(
         if too_many:
             continue
         if not is_sum:
-            count = _in_logs(count, rows[0], blocks[0])
+            count = in_logarithms(count, rows[0], blocks[0])
         turn, state[0], state[2] = 0, -math.inf, 0.0
         for _ in range(_ROUNDS):
             if count <= 0 or 5 * count > MOST_NODES:
@@ -422,11 +422,11 @@ def _resolve(
                 state,
             )
             turn = 1 - turn
-        number = _near(fineness[NATS], 0.0, kept_rows, kept, state) if count == 0 else -1
+        number = near_blocks(fineness[NATS], 0.0, kept_rows, kept, state) if count == 0 else -1
         if number < 1:
             continue
         top = state[0]
-        _cut(
+        cut_blocks(
             model, rates, table, number, has_none, top, kept_rows, kept, place_rows, work, parts, masses,
             n_rows,
         )  # fmt: skip
@@ -493,7 +493,7 @@ def _resolve(
 
 
 @vectorised
-def _in_logs(count: int, row: Integers, blocks: Floats) -> int:
+def in_logarithms(count: int, row: Integers, blocks: Floats) -> int:
     """Take logarithms of ends of blocks; how many have a length then."""
     left, right, kept = blocks[0], blocks[1], 0
     for i in range(count):

@@ -179,7 +179,8 @@ def _model(sums: NoisySums) -> Floats | None:
 
 
 @functools.cache
-def _tables(tolerance: float) -> tuple[Floats, Floats, Floats, Floats]:
+def tables_of(tolerance: float) -> tuple[Floats, Floats, Floats, Floats]:
+    """Return the sizes that blocks may have, and rules of sums and of integrals, for an error per block."""
     rules: Any = importlib.import_module("suffice.pipeline.math.distributions.block_rules")
     tables: tuple[Floats, Floats, Floats, Floats] = rules.tables(tolerance)
     return tables
@@ -360,8 +361,8 @@ def _resolve(sums: NoisySums, update: Update, threads: int | None, fineness: Fin
     kernel: Any = importlib.import_module(f"{BLOCKS.module.rpartition('.')[0]}.block_kernel")
     given, cells = _Numbers.of(sums, update), sums.n_cells
     model, values, reaches, rates = given.model, given.values, given.reaches, given.rates
-    allowed_of_n, *_ = _tables(fineness.of_n)
-    sizes, *rules = _tables(fineness.of_total)
+    allowed_of_n, *_ = tables_of(fineness.of_n)
+    sizes, *rules = tables_of(fineness.of_total)
     answers, counts = np.full((cells, 4), np.nan), np.zeros(cells, dtype=np.int64)
     edges = edges_of_n(sums, *map(float, sums.n_prior.support))
 

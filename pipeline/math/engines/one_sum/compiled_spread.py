@@ -18,7 +18,7 @@ from suffice.pipeline.math.distributions.adaptive_blocks import Blocks, nodes_of
 from suffice.pipeline.math.distributions.gamma import InverseGammaDistribution
 from suffice.pipeline.math.distributions.many_cells import SPREAD, is_compiled, on_threads
 from suffice.pipeline.math.distributions.merged import Components
-from suffice.pipeline.math.engines.one_sum.compiled_blocks import COARSE, Fineness, _tables
+from suffice.pipeline.math.engines.one_sum.compiled_blocks import COARSE, Fineness, tables_of
 from suffice.pipeline.math.engines.one_sum.nested_pairs import NestedPairs, released
 from suffice.pipeline.math.engines.one_sum.nodes import edges_of_n
 from suffice.pipeline.math.engines.one_sum.spread_sums import NearMoments, SpreadGammaGamma, tilted_sums
@@ -141,7 +141,7 @@ def _resolve(
     if len(rates) == 1:
         # Loops take at least two sums: the second one's noise says nothing.
         values, reaches, rates = np.repeat(values, 2, axis=1), np.repeat(reaches, 2), np.append(rates, 0.0)
-    sizes, _, _, integrals = _tables(fineness.of_total)
+    sizes, _, _, integrals = tables_of(fineness.of_total)
     counts, components = np.zeros(sums.n_cells, dtype=np.int64), _components(marginal)
     rows_of = _rows_by_loops(sums, model, values, reaches, rates, fineness)
 
@@ -183,7 +183,7 @@ def _rows_by_loops(
     kernel: Any = importlib.import_module("suffice.pipeline.math.engines.one_sum.block_kernel")
     falls = float(isinstance(sums.n_prior, Reciprocal))
     n_prior = np.array([float(sums.n_prior.log_prob(np.array([low]))[0]) + falls * np.log1p(low), falls])
-    allowed, *_ = _tables(fineness.of_n)
+    allowed, *_ = tables_of(fineness.of_n)
     edges, numbers = edges_of_n(sums, low, high), fineness.numbers
 
     def private(batch: slice) -> tuple[Cells, Floats, Floats, Mask]:

@@ -37,10 +37,10 @@ from suffice.pipeline.math.engines.one_sum.block_kernel import (
     POLE,
     RIGHT,
     SIZE,
-    _cut,
-    _in_logs,
-    _near,
+    cut_blocks,
+    in_logarithms,
     log_joint,
+    near_blocks,
 )
 from suffice.pipeline.math.engines.one_sum.block_pieces import (
     FEW,
@@ -357,7 +357,7 @@ def _resolve(
                     count += 1
         if count > MOST_BLOCKS:
             continue
-        count = _in_logs(count, rows[0], blocks[0])
+        count = in_logarithms(count, rows[0], blocks[0])
         turn, tops[0], tops[2] = 0, -math.inf, 0.0
         for turns in range(_ROUNDS):
             if count <= 0 or count > MOST_BLOCKS:
@@ -370,11 +370,11 @@ def _resolve(
                 fineness, sizes, count, turn, rows, blocks, value, kept_rows, kept, tops
             )  # fmt: skip
             turn = 1 - turn
-        number = _near(fineness[NATS], 0.0, kept_rows, kept, tops) if count == 0 else -1
+        number = near_blocks(fineness[NATS], 0.0, kept_rows, kept, tops) if count == 0 else -1
         if number < 1:
             continue
         top = tops[0]
-        _cut(
+        cut_blocks(
             model, rates, table, number, has_none, top, kept_rows, kept, place_rows, work, parts, masses,
             n_rows,
         )  # fmt: skip
