@@ -28,6 +28,7 @@ from suffice.pipeline.ask.posterior.summaries import summaries
 from suffice.pipeline.ask.publication.answer import Streams, draw_columns, notes_of, quantile_draws
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.distributions.composite import RepeatedCells
+from suffice.pipeline.math.distributions.many_cells import among
 from suffice.pipeline.terms.statistics.count_table import entry_names
 
 if TYPE_CHECKING:
@@ -247,12 +248,13 @@ def answer_part(asked: PartTerms, number: int, cells: NoisyStatistic) -> PartAns
     def posterior(statistic: NoisyStatistic) -> Posterior:
         return inferred(statistic, asked.terms)
 
-    alike = posterior_of_alike(cells, posterior, asked.draws)
-    draws, rng = quantile_draws(asked.draws), streams.summaries()
-    numbers = summaries(alike, asked.mass, draws, rng, interval=asked.interval)
-    return PartAnswer(
-        summaries=summary_columns(alike, numbers),
-        draws=draw_columns(alike, asked.draws, streams.draws()) if asked.draws else None,
-        diagnostics=alike.diagnostics,
-        notes=notes_of(alike, of_cells=asked.n_cells),
-    )
+    with among(asked.n_cells):
+        alike = posterior_of_alike(cells, posterior, asked.draws)
+        draws, rng = quantile_draws(asked.draws), streams.summaries()
+        numbers = summaries(alike, asked.mass, draws, rng, interval=asked.interval)
+        return PartAnswer(
+            summaries=summary_columns(alike, numbers),
+            draws=draw_columns(alike, asked.draws, streams.draws()) if asked.draws else None,
+            diagnostics=alike.diagnostics,
+            notes=notes_of(alike, of_cells=asked.n_cells),
+        )

@@ -7,6 +7,8 @@ import importlib.util
 import os
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -14,7 +16,7 @@ from typing import TYPE_CHECKING, TypeVar
 from suffice.pipeline.cluster.processors import processors
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 Result = TypeVar("Result")
 
@@ -44,6 +46,19 @@ def is_kept(module: str) -> bool:
     return any(path.stat().st_mtime >= source.stat().st_mtime for path in kept)
 
 
+_AMONG: ContextVar[int] = ContextVar("_AMONG", default=0)
+
+
+@contextmanager
+def among(cells: int) -> Iterator[None]:
+    """Say of how many cells in all those asked for within are a part: loops pay for all of them."""
+    token = _AMONG.set(cells)
+    try:
+        yield
+    finally:
+        _AMONG.reset(token)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loops:
     """A module of compiled loops. Nobody waits longer for them than arrays would take.
@@ -70,7 +85,8 @@ class Loops:
             return False
         if self.module in sys.modules:
             return True
-        return cells * self.saves >= (_LOADED_IN if is_kept(self.module) else self.made_in)
+        saved = max(cells, _AMONG.get()) * self.saves
+        return saved >= (_LOADED_IN if is_kept(self.module) else self.made_in)
 
 
 _MATH = "suffice.pipeline.math"
@@ -85,9 +101,9 @@ QUANTILES = Loops(module=f"{_MATH}.distributions.mixture_kernel", made_in=8.0, s
 MOMENT_NODES = Loops(module=f"{_MATH}.engines.normal.node_kernel", made_in=28.0, saves=0.035, fewest=100)
 """Of a normal's mean and variance, under a prior of many parts."""
 MOMENT_NODES_OF_FEW = Loops(
-    module=MOMENT_NODES.module, made_in=MOMENT_NODES.made_in, saves=0.003, fewest=MOMENT_NODES.fewest
+    module=MOMENT_NODES.module, made_in=MOMENT_NODES.made_in, saves=0.012, fewest=MOMENT_NODES.fewest
 )
-"""The same under a prior of less than four parts, whose boxes are few."""
+"""The same under a prior of fewer than four parts: few boxes, and tables of bounded records, are spared."""
 MOMENT_DENSITY = Loops(
     module=f"{_MATH}.engines.multivariate.target_kernel", made_in=40.0, saves=0.5, fewest=1
 )

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from suffice.data_files.tables import table_of
 from suffice.errors import UsageError
+from suffice.pipeline.ask.batches import part_answer
 from suffice.pipeline.ask.batches.part_answer import (
     DRAWN_VALUES,
     PartTerms,
@@ -23,12 +24,15 @@ from suffice.pipeline.ask.batches.part_answer import (
     posterior_of_alike,
 )
 from suffice.pipeline.ask.inference.posterior_terms import PosteriorTerms
-from suffice.pipeline.ask.posterior.choice_of_engine import posterior_of
+from suffice.pipeline.ask.posterior.choice_of_engine import inferred, posterior_of
 from suffice.pipeline.ask.posterior.summaries import summarise
+from suffice.pipeline.math.distributions import many_cells
+from suffice.pipeline.math.distributions.many_cells import Loops
 from support.many_cells import many_cells_plan, noisy_values
 from support.noisy import noisy_statistic
 
 if TYPE_CHECKING:
+    from suffice.pipeline.ask.posterior.posterior import Posterior
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
 
 
@@ -54,6 +58,21 @@ def cells(family: str, values: list[list[int]] | None = None) -> NoisyStatistic:
 def asked(**changes: Any) -> PartTerms:
     options = {"mass": 0.9, "interval": "central", "draws": 0, "seed": 3, "place": 0, "n_cells": 6}
     return PartTerms(**{"terms": PosteriorTerms(), **options, **changes})
+
+
+def test_loops_pay_for_all_cells_of_a_publication(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A part has too few: machine code would never be made."""
+    loops, paid = Loops(module="loops_that_are_not_kept", made_in=40.0, saves=1.0, fewest=1), []
+
+    def watched(*given: Any) -> Posterior:
+        paid.append(loops.pay(6))
+        return inferred(*given)
+
+    monkeypatch.setattr(part_answer, "inferred", watched)
+    monkeypatch.setattr(many_cells, "is_kept", lambda _: False)
+    for n_cells in (39, 40):
+        answer_part(asked(n_cells=n_cells), 0, cells("bernoulli"))
+    assert paid == [False, True]
 
 
 @pytest.mark.slow

@@ -18,7 +18,9 @@ from suffice.pipeline.math.distributions.many_cells import (
     MOMENT_NODES,
     PAIRS,
     QUANTILES,
+    SPREAD,
     Loops,
+    among,
     on_threads,
 )
 
@@ -55,6 +57,9 @@ def test_loops_pay_later_where_they_are_not_loaded_and_not_kept(
     source, kept = tmp_path / f"{name}.py", tmp_path / "__pycache__" / f"{name}.resolve-1.py311.nbi"
     source.touch()
     assert paying() == [40_000]
+    with among(40_000):
+        assert paying() == [50, 499, 500, 39_999, 40_000]
+    assert paying() == [40_000]
     kept.parent.mkdir(exist_ok=True)
     kept.touch()
     assert paying() == [500, 39_999, 40_000]
@@ -67,7 +72,7 @@ def test_loops_pay_later_where_they_are_not_loaded_and_not_kept(
 
 @pytest.mark.parametrize(
     "loops",
-    [PAIRS, BLOCKS, QUANTILES, MOMENT_NODES, MOMENT_DENSITY, CLIPPED_MOMENTS],
+    [PAIRS, BLOCKS, SPREAD, QUANTILES, MOMENT_NODES, MOMENT_DENSITY, CLIPPED_MOMENTS],
     ids=lambda loops: loops.module,
 )
 def test_every_module_of_loops_is_one_that_is_compiled(loops: Loops) -> None:
