@@ -25,7 +25,7 @@ check: lint # lint, and the tests of what differs from origin/main; SINCE=HEAD~3
 
 # Each process that finds no machine code beside the modules compiles all of it: here two do, for all.
 KERNELS := $(addprefix suffice.pipeline.,$(if $(SLOW),$(addprefix math.engines., \
-    multivariate.target_kernel mean_variance.slice_kernel)) \
+    multivariate.target_kernel mean_variance.slice_kernel network.table_kernel)) \
     math.engines.one_sum.plane_kernel rows.mechanism.cone.fast_matrix math.engines.normal.node_kernel \
     math.engines.one_sum.pair_kernel math.engines.one_sum.spread_kernel rows.chunk.partition \
     rows.contribution.records)

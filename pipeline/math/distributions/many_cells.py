@@ -114,6 +114,9 @@ CLIPPED_MOMENTS = Loops(
 )
 """Of a normal's mean and variance where clipping is modelled; cells that are mostly clipped save seconds."""
 
+TABLE_MOVES = Loops(module=f"{_MATH}.engines.network.table_kernel", made_in=4.0, saves=0.0005, fewest=1)
+"""Among latent tables that agree on their margins; what is saved is for each count of each chain."""
+
 
 def on_threads(
     work: Callable[[slice], Result], cells: int, size: int, threads: int | None = None

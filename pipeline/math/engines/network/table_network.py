@@ -258,13 +258,16 @@ class TableNetwork:
             empty=tuple((number, where) for number, where in totals if where.size),
         )
 
-    def log_density(self, sites: Sites, counts: Floats, noisy: Sequence[tuple[Floats, Floats]]) -> Floats:
-        """What counts of some entries add, (n_entries, b), beside noisy ones with rates; -inf below 0."""
+    def log_density(self, sites: Sites, counts: Floats, observed: Floats, rates: Floats) -> Floats:
+        """What counts of some entries add, (n_entries, b); -inf below 0.
+
+        Beside them stand noisy ones, (n_releases, n_entries, b), with rates (n_releases, n_entries).
+        """
         from scipy.special import gammaln
 
         value = np.zeros_like(counts)
-        for observed, rate in noisy:
-            value -= np.abs(observed - counts) * rate
+        for released, rate in zip(observed, rates, strict=True):
+            value -= np.abs(released - counts) * rate[:, None]
         for where, shift, coefficient in sites.gammas:
             # (2).
             value[where] += coefficient * gammaln(shift + np.maximum(counts[where], 0.0))

@@ -14,8 +14,8 @@ from scipy.special import gammaln
 from suffice.pipeline.math.distributions.composite import Probabilities
 from suffice.pipeline.math.engines.network import decomposition
 from suffice.pipeline.math.engines.network import table_posterior as posterior
+from suffice.pipeline.math.engines.network.table_chains import Chains, first_tables
 from suffice.pipeline.math.engines.network.table_network import TableNetwork, junction_tree, parts
-from suffice.pipeline.math.engines.network.table_posterior import Chains, first_tables
 from suffice.pipeline.math.priors.record_count import Fixed, NPrior, Uniform
 from suffice.pipeline.terms.released.noise_distribution import NoisyTotals
 from suffice.pipeline.terms.statistics.count_table import CountTable, Variable, released_tables
