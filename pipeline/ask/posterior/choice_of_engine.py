@@ -31,6 +31,7 @@ from suffice.pipeline.ask.posterior.posterior import Posterior
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.distributions.composite import CellBlocks
 from suffice.pipeline.math.distributions.distribution import Labelled
+from suffice.pipeline.math.distributions.many_cells import side_by_side
 from suffice.pipeline.math.distributions.within_limits import unrestricted
 from suffice.pipeline.math.engines.posterior_mixture import mixture_distribution, weighed
 from suffice.pipeline.math.priors.coefficients import Coefficients, NonConjugate
@@ -90,9 +91,12 @@ def in_blocks(
         if progress is not None:
             progress(n_cells, n_cells)
         return result
-    parts = []
-    for cells in np.array_split(np.arange(n_cells), n_blocks):
-        parts.append(posterior(statistic.take(cells)))
+    blocks, parts = np.array_split(np.arange(n_cells), n_blocks), []
+    # Others have chains, which use all processors, or arrays of which memory holds those of a block alone.
+    in_turn = side_by_side if FAMILIES[statistic.plan.family].latent is not None else map
+    of_blocks = in_turn(lambda cells: posterior(statistic.take(cells)), blocks)
+    for cells, part in zip(blocks, of_blocks, strict=True):
+        parts.append(part)
         if progress is not None:
             progress(int(cells[-1]) + 1, n_cells)
     return dataclasses.replace(

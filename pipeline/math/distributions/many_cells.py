@@ -1,4 +1,8 @@
-"""Compiled loops over many cells: which there are, when they pay, and batches on threads without a lock."""
+"""Compiled loops over many cells: which there are, when they pay, and batches on threads without a lock.
+
+Blocks of cells go side by side, so that what is not in loops, and holds Python's lock, of a block is done
+while loops of others run. Within such a block there are no further threads.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,7 @@ import os
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from contextvars import ContextVar
+from contextvars import ContextVar, copy_context
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -16,8 +20,9 @@ from typing import TYPE_CHECKING, TypeVar
 from suffice.pipeline.cluster.processors import processors
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
+Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 FEWEST_CELLS = 50
@@ -115,6 +120,9 @@ CLIPPED_MOMENTS = Loops(
 """Of a normal's mean and variance where clipping is modelled; cells that are mostly clipped save seconds."""
 
 
+_IS_ONE_OF_SEVERAL: ContextVar[bool] = ContextVar("_IS_ONE_OF_SEVERAL", default=False)
+
+
 def on_threads(
     work: Callable[[slice], Result], cells: int, size: int, threads: int | None = None
 ) -> list[Result]:
@@ -127,11 +135,43 @@ def on_threads(
     cells, size : int
         How many cells there are, and how many a batch has at most.
     threads : int, optional
-        As many as this process may use processors by default.
+        By default as many as this process may use processors, and one within `side_by_side`.
     """
     batches = [slice(start, min(start + size, cells)) for start in range(0, cells, size)]
-    workers = min(threads or processors(), len(batches))
+    workers = min(threads or _free_processors(), len(batches))
     if workers < 2:
         return [work(batch) for batch in batches]
     with ThreadPoolExecutor(workers) as pool:
         return list(pool.map(work, batches))
+
+
+def side_by_side(work: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[Result]:
+    """Give what is made of each item, in order, for any number of processors.
+
+    As many at a time as there are processors; what is left in the end, fewer than these, one after the other,
+    each with all of them.
+
+    Parameters
+    ----------
+    work : callable
+        An item -> what is made of it, whatever was made of others.
+    items : sequence
+        That take about as long as each other.
+    """
+    workers = _free_processors()
+    even = len(items) // workers * workers if workers > 1 else 0
+    if even:
+
+        def alone(item: Item) -> Result:
+            _IS_ONE_OF_SEVERAL.set(True)
+            return work(item)
+
+        # Each in a context of its own, with all that is said of these cells: no two threads may enter one.
+        contexts = [copy_context() for _ in range(even)]
+        with ThreadPoolExecutor(workers) as pool:
+            yield from pool.map(lambda context, item: context.run(alone, item), contexts, items[:even])
+    yield from map(work, items[even:])
+
+
+def _free_processors() -> int:
+    return 1 if _IS_ONE_OF_SEVERAL.get() else processors()
