@@ -91,18 +91,22 @@ def in_blocks(
         if progress is not None:
             progress(n_cells, n_cells)
         return result
-    blocks, parts = np.array_split(np.arange(n_cells), n_blocks), []
-    # Others have chains, which use all processors, or arrays of which memory holds those of a block alone.
-    in_turn = side_by_side if FAMILIES[statistic.plan.family].latent is not None else map
-    of_blocks = in_turn(lambda cells: posterior(statistic.take(cells)), blocks)
-    for cells, part in zip(blocks, of_blocks, strict=True):
-        parts.append(part)
+    done = 0
+
+    def count(part: Posterior) -> None:
+        nonlocal done
+        done += part.n_groups
         if progress is not None:
-            progress(int(cells[-1]) + 1, n_cells)
+            progress(done, n_cells)
+
+    blocks = np.array_split(np.arange(n_cells), n_blocks)
+    # Others have chains, which use all processors, or arrays of which memory holds those of a block alone.
+    are_apart = FAMILIES[statistic.plan.family].latent is not None
+    parts = side_by_side(lambda cells: posterior(statistic.take(cells)), blocks, count, together=are_apart)
     return dataclasses.replace(
         parts[0],
         groups=statistic.groups,
-        distribution=CellBlocks(blocks=tuple(part.distribution for part in parts)),
+        distribution=CellBlocks(blocks=tuple(part.distribution for part in parts), are_apart=are_apart),
         observed=(rows_alone(statistic),),
         models_clipping=_of_cells([part.models_clipping for part in parts]),
         design_effect=_of_cells([part.design_effect for part in parts]),

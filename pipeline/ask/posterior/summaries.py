@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from suffice.pipeline.math.distributions.composite import RepeatedCells, blocks_of, from_draws
+from suffice.pipeline.math.distributions.composite import RepeatedCells, are_apart, blocks_of
 from suffice.pipeline.math.distributions.intervals import CENTRAL, shortest_intervals
 from suffice.pipeline.math.distributions.many_cells import side_by_side
 from suffice.pipeline.math.parameters.arguments import checked_draws, ends_of, generator
@@ -78,14 +78,14 @@ def summaries(
             numbers[parameter] = {**moments, "lower": lower, "upper": upper}
         return numbers
 
-    # Draws are taken in the order of the cells.
-    in_turn = map if from_draws(distribution) else side_by_side
-    blocks = []
-    for numbers in in_turn(of_block, blocks_of(distribution)):
-        blocks.append(numbers)
+    def count(numbers: dict[str, dict[str, Floats]]) -> None:
+        nonlocal done
         done += len(next(iter(numbers.values()))["mean"])
         if progress is not None:
             progress(done, n_cells)
+
+    together = are_apart(distribution)
+    blocks = side_by_side(of_block, blocks_of(distribution), count, together=together)
     joined = {
         parameter: {
             name: np.concatenate([numbers[parameter][name] for numbers in blocks])

@@ -145,8 +145,10 @@ def on_threads(
         return list(pool.map(work, batches))
 
 
-def side_by_side(work: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[Result]:
-    """Give what is made of each item, in order, for any number of processors.
+def side_by_side(
+    work: Callable[[Item], Result], items: Sequence[Item], done: Callable[[Result], None], *, together: bool
+) -> list[Result]:
+    """Return what is made of each item, in order, for any number of processors.
 
     As many at a time as there are processors; what is left in the end, fewer than these, one after the other,
     each with all of them.
@@ -157,8 +159,18 @@ def side_by_side(work: Callable[[Item], Result], items: Sequence[Item]) -> Itera
         An item -> what is made of it, whatever was made of others.
     items : sequence
         That take about as long as each other.
+    done : callable
+        Gets what was made of each, in order. Where it raises, no further item is begun.
+    together : bool
+        Whether more than one may be worked on at a time.
     """
-    workers = _free_processors()
+    results: list[Result] = []
+
+    def take(result: Result) -> None:
+        results.append(result)
+        done(result)
+
+    workers = _free_processors() if together else 1
     even = len(items) // workers * workers if workers > 1 else 0
     if even:
 
@@ -168,9 +180,15 @@ def side_by_side(work: Callable[[Item], Result], items: Sequence[Item]) -> Itera
 
         # Each in a context of its own, with all that is said of these cells: no two threads may enter one.
         contexts = [copy_context() for _ in range(even)]
-        with ThreadPoolExecutor(workers) as pool:
-            yield from pool.map(lambda context, item: context.run(alone, item), contexts, items[:even])
-    yield from map(work, items[even:])
+        pool = ThreadPoolExecutor(workers)
+        try:
+            for result in pool.map(lambda context, item: context.run(alone, item), contexts, items[:even]):
+                take(result)
+        finally:
+            pool.shutdown(cancel_futures=True)
+    for item in items[even:]:
+        take(work(item))
+    return results
 
 
 def _free_processors() -> int:
