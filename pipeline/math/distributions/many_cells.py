@@ -180,12 +180,10 @@ def side_by_side(
 
         # Each in a context of its own, with all that is said of these cells: no two threads may enter one.
         contexts = [copy_context() for _ in range(even)]
-        pool = ThreadPoolExecutor(workers)
-        try:
+        with ThreadPoolExecutor(workers) as pool:
+            # Where taking one fails, the loop's end cancels those that wait.
             for result in pool.map(lambda context, item: context.run(alone, item), contexts, items[:even]):
                 take(result)
-        finally:
-            pool.shutdown(cancel_futures=True)
     for item in items[even:]:
         take(work(item))
     return results

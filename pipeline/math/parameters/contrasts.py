@@ -419,7 +419,7 @@ def tidy_rows(
 
 def _finite_or_none(column: Floats) -> list[float | None]:
     """Return the numbers of all cells' entries, cell by cell, as ``finite`` has them."""
-    numbers: list[float | None] = column.ravel().tolist()
+    numbers: list[float | None] = [*column.ravel().tolist()]
     for position in np.flatnonzero(~np.isfinite(column)).tolist():
         numbers[position] = None
     return numbers

@@ -122,24 +122,24 @@ def test_blocks_side_by_side_change_no_digit_and_no_draw(
         importlib.import_module(loops.module)
     monkeypatch.setattr(choice_of_engine, "BLOCK_CELLS", 60)
     statistic = released(family, cells=170)
-    answers, following, seen = [], [], []
-    for number in (1, 2, 3):
-        monkeypatch.setattr(many_cells, "processors", lambda number=number: number)
-        progress: list[tuple[int, int]] = []
+
+    def summed_up(number: int) -> tuple[object, object, object, object]:
+        monkeypatch.setattr(many_cells, "processors", lambda: number)
+        seen: list[tuple[int, int]] = []
         rng = np.random.default_rng(1)
         posterior = posterior_of(
             statistic,
             prior=prior,
             clipping="ignored",
-            progress=lambda done, total, progress=progress: progress.append((done, total)),
+            progress=lambda done, total: seen.append((done, total)),
         )
         rows = summarise(posterior, draws=500, rng=rng, interval=interval)
-        answers.append((rows, posterior.log_evidence.tolist()))
-        following.append(rng.random())
-        seen.append(progress)
-    assert answers[0] == answers[1] == answers[2]
-    assert following[0] == following[1] == following[2]
-    assert seen == [[(57, 170), (114, 170), (170, 170)]] * 3
+        return rows, posterior.log_evidence.tolist(), rng.random(), seen
+
+    alone = summed_up(1)
+    assert alone[3] == [(57, 170), (114, 170), (170, 170)]
+    assert summed_up(2) == alone
+    assert summed_up(3) == alone
 
 
 def test_an_interrupt_ends_a_posterior_after_the_block(monkeypatch: pytest.MonkeyPatch) -> None:
