@@ -31,6 +31,7 @@ from suffice.pipeline.ask.posterior.posterior import Posterior
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.distributions.composite import CellBlocks
 from suffice.pipeline.math.distributions.distribution import Labelled
+from suffice.pipeline.math.distributions.many_cells import side_by_side
 from suffice.pipeline.math.distributions.within_limits import unrestricted
 from suffice.pipeline.math.engines.posterior_mixture import mixture_distribution, weighed
 from suffice.pipeline.math.priors.coefficients import Coefficients, NonConjugate
@@ -90,15 +91,22 @@ def in_blocks(
         if progress is not None:
             progress(n_cells, n_cells)
         return result
-    parts = []
-    for cells in np.array_split(np.arange(n_cells), n_blocks):
-        parts.append(posterior(statistic.take(cells)))
+    done = 0
+
+    def count(part: Posterior) -> None:
+        nonlocal done
+        done += part.n_groups
         if progress is not None:
-            progress(int(cells[-1]) + 1, n_cells)
+            progress(done, n_cells)
+
+    blocks = np.array_split(np.arange(n_cells), n_blocks)
+    # Others have chains, which use all processors, or arrays of which memory holds those of a block alone.
+    are_apart = FAMILIES[statistic.plan.family].latent is not None
+    parts = side_by_side(lambda cells: posterior(statistic.take(cells)), blocks, count, together=are_apart)
     return dataclasses.replace(
         parts[0],
         groups=statistic.groups,
-        distribution=CellBlocks(blocks=tuple(part.distribution for part in parts)),
+        distribution=CellBlocks(blocks=tuple(part.distribution for part in parts), are_apart=are_apart),
         observed=(rows_alone(statistic),),
         models_clipping=_of_cells([part.models_clipping for part in parts]),
         design_effect=_of_cells([part.design_effect for part in parts]),

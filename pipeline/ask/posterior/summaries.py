@@ -6,14 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from suffice.pipeline.math.distributions.composite import RepeatedCells, blocks_of
+from suffice.pipeline.math.distributions.composite import RepeatedCells, are_apart, blocks_of
 from suffice.pipeline.math.distributions.intervals import CENTRAL, shortest_intervals
+from suffice.pipeline.math.distributions.many_cells import side_by_side
 from suffice.pipeline.math.parameters.arguments import checked_draws, ends_of, generator
 from suffice.pipeline.math.parameters.contrasts import tidy_rows
 from suffice.pipeline.math.parameters.parameter_posterior import DRAWS, MASS
 
 if TYPE_CHECKING:
     from suffice.pipeline.math.distributions.composite import CellProgress
+    from suffice.pipeline.math.distributions.distribution import Distribution
     from suffice.pipeline.math.parameters.parameter_posterior import ParameterPosterior
     from suffice.typing import Floats
 
@@ -61,9 +63,10 @@ def summaries(
     if isinstance(distribution, RepeatedCells):  # cells that are alike have one interval, worked out once
         of_cell, distribution = distribution.of_cell, distribution.distribution
         n_cells = int(of_cell.max()) + 1
-    blocks: dict[str, list[dict[str, Floats]]] = {parameter: [] for parameter in posterior.parameters}
-    for block in blocks_of(distribution):
-        for parameter, values in blocks.items():
+
+    def of_block(block: Distribution) -> dict[str, dict[str, Floats]]:
+        numbers = {}
+        for parameter in posterior.parameters:
             if kind == CENTRAL:
                 between = block.quantiles(parameter, ends, draws, source)
             else:
@@ -72,13 +75,23 @@ def summaries(
                 )
             lower, upper = np.moveaxis(between, -1, 0)
             moments = {"mean": block.mean(parameter), "sd": block.sd(parameter)}
-            values.append({**moments, "lower": lower, "upper": upper})
-        done += len(lower)
+            numbers[parameter] = {**moments, "lower": lower, "upper": upper}
+        return numbers
+
+    def count(numbers: dict[str, dict[str, Floats]]) -> None:
+        nonlocal done
+        done += len(next(iter(numbers.values()))["mean"])
         if progress is not None:
             progress(done, n_cells)
+
+    together = are_apart(distribution)
+    blocks = side_by_side(of_block, blocks_of(distribution), count, together=together)
     joined = {
-        parameter: {name: np.concatenate([part[name] for part in values]) for name in values[0]}
-        for parameter, values in blocks.items()
+        parameter: {
+            name: np.concatenate([numbers[parameter][name] for numbers in blocks])
+            for name in blocks[0][parameter]
+        }
+        for parameter in posterior.parameters
     }
     if of_cell is None:
         return joined

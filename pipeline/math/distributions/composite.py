@@ -280,9 +280,13 @@ class CellBlocks:
     ----------
     blocks : tuple of Distribution
         In the order of the cells; at least one.
+    are_apart : bool
+        Whether several blocks may be worked on at a time: together they take little memory, and none draws
+        anything for quantiles but where ``is_from_draws`` says so.
     """
 
     blocks: tuple[Distribution, ...]
+    are_apart: bool = False
 
     @property
     def parameters(self) -> tuple[str, ...]:
@@ -334,6 +338,11 @@ class CellBlocks:
                 whole[:, done : done + values.shape[1]] = values
             done += values.shape[1]
         return drawn
+
+
+def are_apart(distribution: Distribution) -> bool:
+    """Tell whether several blocks may be worked on at a time: none takes draws of a generator of all."""
+    return getattr(distribution, "are_apart", False) and not from_draws(distribution)
 
 
 def blocks_of(distribution: Distribution) -> tuple[Distribution, ...]:

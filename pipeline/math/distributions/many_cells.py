@@ -1,4 +1,8 @@
-"""Compiled loops over many cells: which there are, when they pay, and batches on threads without a lock."""
+"""Compiled loops over many cells: which there are, when they pay, and batches on threads without a lock.
+
+Blocks of cells go side by side, so that what is not in loops, and holds Python's lock, of a block is done
+while loops of others run. Within such a block there are no further threads.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,7 @@ import os
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from contextvars import ContextVar
+from contextvars import ContextVar, copy_context
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -16,8 +20,9 @@ from typing import TYPE_CHECKING, TypeVar
 from suffice.pipeline.cluster.processors import processors
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
+Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 FEWEST_CELLS = 50
@@ -118,6 +123,9 @@ TABLE_MOVES = Loops(module=f"{_MATH}.engines.network.table_kernel", made_in=4.0,
 """Among latent tables that agree on their margins; what is saved is for each count of each chain."""
 
 
+_IS_ONE_OF_SEVERAL: ContextVar[bool] = ContextVar("_IS_ONE_OF_SEVERAL", default=False)
+
+
 def on_threads(
     work: Callable[[slice], Result], cells: int, size: int, threads: int | None = None
 ) -> list[Result]:
@@ -130,11 +138,59 @@ def on_threads(
     cells, size : int
         How many cells there are, and how many a batch has at most.
     threads : int, optional
-        As many as this process may use processors by default.
+        By default as many as this process may use processors, and one within `side_by_side`.
     """
     batches = [slice(start, min(start + size, cells)) for start in range(0, cells, size)]
-    workers = min(threads or processors(), len(batches))
+    workers = min(threads or _free_processors(), len(batches))
     if workers < 2:
         return [work(batch) for batch in batches]
     with ThreadPoolExecutor(workers) as pool:
         return list(pool.map(work, batches))
+
+
+def side_by_side(
+    work: Callable[[Item], Result], items: Sequence[Item], done: Callable[[Result], None], *, together: bool
+) -> list[Result]:
+    """Return what is made of each item, in order, for any number of processors.
+
+    As many at a time as there are processors; what is left in the end, fewer than these, one after the other,
+    each with all of them.
+
+    Parameters
+    ----------
+    work : callable
+        An item -> what is made of it, whatever was made of others.
+    items : sequence
+        That take about as long as each other.
+    done : callable
+        Gets what was made of each, in order. Where it raises, no further item is begun.
+    together : bool
+        Whether more than one may be worked on at a time.
+    """
+    results: list[Result] = []
+
+    def take(result: Result) -> None:
+        results.append(result)
+        done(result)
+
+    workers = _free_processors() if together else 1
+    even = len(items) // workers * workers if workers > 1 else 0
+    if even:
+
+        def alone(item: Item) -> Result:
+            _IS_ONE_OF_SEVERAL.set(True)
+            return work(item)
+
+        # Each in a context of its own, with all that is said of these cells: no two threads may enter one.
+        contexts = [copy_context() for _ in range(even)]
+        with ThreadPoolExecutor(workers) as pool:
+            # Where taking one fails, the loop's end cancels those that wait.
+            for result in pool.map(lambda context, item: context.run(alone, item), contexts, items[:even]):
+                take(result)
+    for item in items[even:]:
+        take(work(item))
+    return results
+
+
+def _free_processors() -> int:
+    return 1 if _IS_ONE_OF_SEVERAL.get() else processors()

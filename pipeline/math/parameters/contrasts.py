@@ -398,23 +398,31 @@ def tidy_rows(
     Where parameters have components, the rows have a ``component`` in place of labels, empty for those that
     have none.
     """
+    of_parameters = []
+    for parameter, columns in parameters.items():
+        entries: list[dict[str, str | None]] = [{}]
+        if components:
+            entries = [{"component": name} for name in components.get(parameter, ("",))]
+        elif labels:
+            entries = label_rows(labels)
+        labelled = [{"parameter": parameter, **entry} for entry in entries]
+        numbers = zip(*map(_finite_or_none, columns.values()), strict=True)
+        of_parameters.append((labelled, tuple(columns), numbers))
     rows = []
     size = len(next(iter(next(iter(parameters.values())).values())))
     for cell in range(size):
         keys = {column: values[cell] for column, values in groups.items()}
-        for parameter, columns in parameters.items():
-            positions: list[tuple[dict[str, str | None], tuple[int, ...]]] = [({}, (cell,))]
-            if components:
-                positions = [({"component": ""}, (cell,))]
-                if parameter in components:
-                    named = enumerate(components[parameter])
-                    positions = [({"component": name}, (cell, k)) for k, name in named]
-            elif labels:
-                positions = [(label, (cell, k)) for k, label in enumerate(label_rows(labels))]
-            for label, position in positions:
-                numbers = {name: finite(column[position]) for name, column in columns.items()}
-                rows.append({**keys, "parameter": parameter, **label, **numbers})
+        for labelled, names, numbers in of_parameters:
+            rows += [{**keys, **label, **dict(zip(names, next(numbers), strict=True))} for label in labelled]
     return rows
+
+
+def _finite_or_none(column: Floats) -> list[float | None]:
+    """Return the numbers of all cells' entries, cell by cell, as ``finite`` has them."""
+    numbers: list[float | None] = [*column.ravel().tolist()]
+    for position in np.flatnonzero(~np.isfinite(column)).tolist():
+        numbers[position] = None
+    return numbers
 
 
 def entry_labels(

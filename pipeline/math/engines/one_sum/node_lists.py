@@ -146,23 +146,6 @@ def least_distance(kinks: Floats, falls: Floats, count: int, top: float) -> floa
 
 
 @inner
-def slopes(
-    count: int, kinks: Floats, of_kinks: Floats, falls: Floats, n: float, total: float, top: float,
-    share: float, most: float, a: float, b: float, fall: float,
-) -> tuple[float, float]:  # fmt: skip
-    """Slopes of log weights at a pair: along S, and along N while S moves by a share of it."""
-    along, across = 0.0, 0.0
-    for i in range(count):
-        slope = falls[i] if total < kinks[i] else -falls[i]
-        along += slope
-        across += slope * (share - of_kinks[i])
-    by_true, by_false = (a - 1.0) / (total + 1.0), (b - 1.0) / (max(top - total, 0.0) + 1.0)
-    along += by_true - by_false
-    across += by_true * share + by_false * (most - share) - (a + b - 1.0 + fall) / (n + 1.0)
-    return along, across
-
-
-@inner
 def nodes_of_n(
     values: Floats, reaches: Floats, rates: Floats, support: Floats, most: float, rule: Floats, bends: Floats,
     kinks: Floats, of_kinks: Floats, falls: Floats, breaks: Floats, places: Floats, offset: Floats,

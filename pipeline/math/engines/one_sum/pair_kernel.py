@@ -17,7 +17,7 @@ Symbols:
 - a, b: the prior's concentrations; ``alpha`` and ``beta``, natural parameters given a pair
 
 Machine code is kept beside this module while it stays as it is: whoever changes ``node_lists``,
-``mixture_kernel`` or ``integer_rules`` alone removes ``__pycache__``.
+``pair_rows``, ``mixture_kernel`` or ``integer_rules`` alone removes ``__pycache__``.
 """
 
 # ruff: noqa: C901, PLR0912, PLR0915 - one compiled loop
@@ -31,7 +31,6 @@ import numpy as np
 from numba import types
 
 from suffice.pipeline.math.distributions.machine_code import compiled, inner, written
-from suffice.pipeline.math.distributions.mixture_functions import BETA
 from suffice.pipeline.math.distributions.mixture_kernel import (
     NEGLIGIBLE,
     coordinates,
@@ -41,12 +40,20 @@ from suffice.pipeline.math.distributions.mixture_kernel import (
 )
 from suffice.pipeline.math.engines.one_sum.node_lists import (
     COLUMNS,
-    distance_of,
     least_distance,
     nodes_of_n,
     nodes_of_total,
     set_kinks,
-    slopes,
+)
+from suffice.pipeline.math.engines.one_sum.pair_rows import (
+    HELD,
+    HELD_COLUMNS,
+    hold,
+    log_rising,
+    set_log_weights,
+    set_pieces,
+    sum_row,
+    take_held,
 )
 
 if TYPE_CHECKING:
@@ -85,48 +92,11 @@ COARSE = 0.007
 
 
 @inner
-def _log_rising(c: float, x: float, log_gamma_c: float) -> float:
-    """Log of (c)_x / x!, of real x >= 0."""
-    if c == 1.0:
-        return 0.0
-    delta = c - 1.0
-    middle = x + 0.5 * c
-    half = 0.5 * delta
-    if middle < 6.0 + 4.0 * abs(half):
-        return math.lgamma(c + x) - math.lgamma(x + 1.0) - log_gamma_c
-    # DLMF 5.11.8 at w + 1/2 + t and w + 1/2 - t, w the middle: Bernoulli polynomials of odd degree are left.
-    square = 1.0 / (middle * middle)
-    t2 = half * half
-    series = (t2 - 0.25) / 3.0
-    series += square * ((t2 - 5.0 / 6.0) * t2 + 7.0 / 48.0) / 10.0
-    series += square * square * (((t2 - 1.75) * t2 + 49.0 / 48.0) * t2 - 31.0 / 192.0) / 21.0
-    return delta * math.log(middle) - half * square * series - log_gamma_c
-
-
-@inner
-def _tilted(length: float, slope: float, away: float) -> tuple[float, float, float]:
-    """Mean, from the middle, variance and mass of so many integers whose log weights have a slope.
-
-    The mass is over that of as many with the weight of a node, from which the middle is ``away``.
-    """
-    if length <= 1.0:
-        return 0.0, 0.0, 1.0
-    # L(u) = coth u - 1 / u to 3 %, and L' = 1 - L^2 - 2 L / u of it.
-    half = 0.5 * math.sqrt(length * length - 1.0)
-    u = slope * half
-    by_u = 1.0 / (1.0 + math.sqrt(4.0 + u * u))
-    mean = u * by_u
-    # sinh u / u, and exp z, by their series: where these are far off there is next to no weight.
-    z, square = slope * away, u * u
-    mass = (1.0 + square * (1.0 + square / 20.0) / 6.0) * max(1.0 + z * (1.0 + z * (0.5 + z / 6.0)), 0.0)
-    return mean * half, max(1.0 - mean * mean - 2.0 * by_u, 0.0) * half * half, mass
-
-
-@inner
 def _sum_up(
     values: Floats, reaches: Floats, rates: Floats, most: float, prior: Floats, n_prior: Floats,
     line: int, update: Floats, rule: Floats, scratch: Floats, list_of_n: Floats, list_of_total: Floats,
-    known: float, store: bool, pairs: Floats, answer: Floats,
+    work: Floats, held: Floats, of_row: Integers, rows: Floats, known: float, store: bool, pairs: Floats,
+    answer: Floats,
 ) -> int:  # fmt: skip
     """Sum over pairs; how many are stored, or -1.
 
@@ -156,22 +126,23 @@ def _sum_up(
     if b == 1.0:
         prior_bends[3] = math.inf
     prior_bends[4] = rule[4] * points
-    whole, first, second, depth = 0.0, 0.0, 0.0, 0.0
+    total, distance, weights, sums = work[0], work[1], work[2], scratch[9]
+    sums[:4] = 0.0
+    rows[:number] = 0.0
     largest_n, coarsest = 0.0, 0.0
-    pair, least_weight = 0, 0.0
-    top_weight = -math.inf
+    pair, waiting, least_weight = 0, 0, 0.0
     reference, centre = math.nan, 0.0
     if n_prior[2] == 0.0:
         # No records have the sum 0 for certain.
-        distance = 0.0
+        of_none = 0.0
         for i in range(count):
-            distance += rates[i] * abs(values[i])
-        if distance - least <= rule[3]:
+            of_none += rates[i] * abs(values[i])
+        if of_none - least <= rule[3]:
             alpha, beta = coordinates(update, 0.0, 0.0)
-            mean, variance = mean_and_variance(line, alpha, beta)
-            reference, centre = n_prior[0] - distance, mean
+            centre, variance = mean_and_variance(line, alpha, beta)
+            reference = n_prior[0] - of_none
             least_weight = _KEPT * math.exp(min(known - reference, 600.0))
-            whole, second, depth = 1.0, variance, distance - least
+            sums[0], sums[2], sums[3] = 1.0, variance, of_none - least
             if store:
                 pairs[0, 0], pairs[0, 1], pairs[0, 2] = 0.0, 0.0, 1.0
                 pairs[0, 3], pairs[0, 4] = math.log(alpha / beta), 0.0
@@ -184,7 +155,7 @@ def _sum_up(
         at_least = least_distance(kinks, falls, count, top)
         if at_least - least > rule[3] + 2.0:
             continue
-        constant = n_prior[0] + math.log(of_node) - _log_rising(a + b, top, prior[5])
+        constant = n_prior[0] + math.log(of_node) - log_rising(a + b, top, prior[5])
         if n_prior[1] > 0.0:
             constant -= math.log1p(n)
         inner_number = nodes_of_total(
@@ -193,89 +164,59 @@ def _sum_up(
         )  # fmt: skip
         if inner_number < 0:
             return -1
-        row = 0.0
-        row_pairs, row_centre, row_square, row_along, row_across = 0.0, 0.0, 0.0, 0.0, 0.0
-        n_away, n_length = list_of_n[i, 2] - n, list_of_n[i, 3]
+        if inner_number == 0:
+            continue
+        set_log_weights(
+            count, kinks, falls, prior, constant, top, inner_number, list_of_total, total, distance, weights
+        )
+        if math.isnan(reference):
+            reference = weights[0]
+            alpha, beta = coordinates(update, n, total[0])
+            centre, variance = mean_and_variance(line, alpha, beta)
+            least_weight = _KEPT * math.exp(min(known - reference, 600.0))
         for j in range(inner_number):
-            total = max(list_of_total[j, 0], 0.0)
-            distance = distance_of(kinks, falls, count, total)
-            log_weight = constant - distance
-            if a != 1.0:
-                log_weight += _log_rising(a, total, prior[3])
-            if b != 1.0:
-                log_weight += _log_rising(b, max(top - total, 0.0), prior[4])
-            if math.isnan(reference):
-                reference = log_weight
-                alpha, beta = coordinates(update, n, total)
-                centre, variance = mean_and_variance(line, alpha, beta)
-                least_weight = _KEPT * math.exp(min(known - reference, 600.0))
-            if log_weight < top_weight - rule[3] - 8.0:
-                continue
-            top_weight = max(top_weight, log_weight)
-            if log_weight - reference > 600.0:
+            if weights[j] - reference > 600.0:
                 return -1
-            w = math.exp(log_weight - reference) * list_of_total[j, 1]
-            alpha, beta = coordinates(update, n, total)
-            mean, variance = mean_and_variance(line, alpha, beta)
-            away = mean - centre
-            row += w
-            first += w * away
-            second += w * (away * away + variance)
-            depth += w * (distance - least)
-            if store and w > least_weight:
-                if pair >= pairs.shape[0]:
-                    return -1
-                # What the node stands for: S moves with N as the kinks do between which it lies.
-                length, share = list_of_total[j, 3], list_of_total[j, 4]
-                along, across = 0.0, 0.0
-                if length > 1.0 or n_length > 1.0:
-                    along, across = slopes(
-                        count, kinks, of_kinks, falls, n, total, top, share, most, a, b, n_prior[1]
-                    )
-                n_shift, n_spread, n_mass = _tilted(n_length, across, n_away)
-                shift, spread, mass = _tilted(length, along, list_of_total[j, 2] - list_of_total[j, 0])
-                # Over N the piece gets longer as well: by 1 + g x, x from the node.
-                n_shift += n_away
-                growth = list_of_total[j, 5]
-                longer = max(1.0 + growth * n_shift, 0.1)
-                n_shift += growth * n_spread / longer
-                w *= n_mass * mass * longer
-                shift += list_of_total[j, 2] + share * n_shift
-                pairs[pair, 0], pairs[pair, 1], pairs[pair, 2] = n + n_shift, shift, w
-                alpha, beta = coordinates(update, n + n_shift, shift)
-                if not (shift >= 0.0 and alpha > 0.0 and beta > 0.0):
-                    pairs[pair, 0], pairs[pair, 1] = n, total
-                    alpha, beta = coordinates(update, n, total)
-                by_alpha, by_beta = 1.0 / alpha, 1.0 / beta
-                pairs[pair, 3] = math.log(alpha * by_beta)
-                # d log(alpha / beta) for a step of S, and for one of N along with S.
-                of_total = update[2] * by_alpha - update[5] * by_beta
-                of_both = share * of_total + update[1] * by_alpha - update[4] * by_beta
-                pairs[pair, 4] = of_total * of_total * spread + of_both * of_both * n_spread
-                pairs[pair, 5] = by_alpha + by_beta if line == BETA else by_alpha
-                if n_length > 1.0:
-                    place = pairs[pair, 3]
-                    row_pairs += w
-                    row_centre += w * place
-                    row_square += w * place * place
-                    row_along += w * (pairs[pair, 4] + pairs[pair, 5])
-                    row_across += w * of_both * of_both * n_spread
-                pair += 1
-        if row_across > 0.0:
-            spread = max(row_square - row_centre * row_centre / row_pairs, 0.0)
-            coarse = row_across / (row_along + spread)
-            coarsest = max(coarsest, row_pairs * coarse * coarse)
-        whole += row
-        if row > 0.0:
+        if sum_row(
+            line, update, n, reference, centre, least, inner_number, list_of_total, total, distance, weights,
+            sums,
+        ) > 0.0:  # fmt: skip
             largest_n = max(largest_n, n)
+        if not store:
+            continue
+        for j in range(inner_number):
+            if weights[j] <= least_weight:
+                continue
+            if pair + waiting >= pairs.shape[0]:
+                return -1
+            if waiting == HELD:
+                set_pieces(waiting, line, update, most, prior, n_prior[1], held)
+                take_held(waiting, held, of_row, pair, pairs, rows)
+                pair, waiting = pair + waiting, 0
+            hold(
+                count, kinks, of_kinks, falls, n, list_of_n[i, 3], list_of_n[i, 2] - n, total[j], weights[j],
+                list_of_total[j], waiting, held,
+            )  # fmt: skip
+            of_row[waiting] = i
+            waiting += 1
+    if store:
+        set_pieces(waiting, line, update, most, prior, n_prior[1], held)
+        take_held(waiting, held, of_row, pair, pairs, rows)
+        pair += waiting
+        for i in range(number):
+            if rows[i, 4] > 0.0:
+                spread = max(rows[i, 2] - rows[i, 1] * rows[i, 1] / rows[i, 0], 0.0)
+                coarse = rows[i, 4] / (rows[i, 3] + spread)
+                coarsest = max(coarsest, rows[i, 0] * coarse * coarse)
+    whole = sums[0]
     if not 0.0 < whole < math.inf:
         return -1
-    first /= whole
+    first = sums[1] / whole
     answer[0] = centre + first
-    answer[1] = math.sqrt(max(second / whole - first * first, 0.0))
+    answer[1] = math.sqrt(max(sums[2] / whole - first * first, 0.0))
     answer[2] = reference + math.log(whole)
     answer[3] = largest_n
-    answer[4] = depth / whole
+    answer[4] = sums[3] / whole
     answer[5] = coarsest / whole
     return pair
 
@@ -305,7 +246,9 @@ def _resolve(
 
     Rules follow each other until two agree and the last is not coarse. Counts are -1 where none is so.
     """
-    pairs, scratch = np.empty((MOST_PAIRS, 6)), np.empty((9, 128))
+    pairs, scratch = np.empty((MOST_PAIRS, 6)), np.empty((10, 128))
+    work, rows = np.empty((3, MOST_NODES)), np.empty((MOST_NODES, 5))
+    held, of_row = np.empty(HELD * HELD_COLUMNS), np.empty(HELD, np.int64)
     list_of_n, list_of_total = np.empty((MOST_NODES, COLUMNS)), np.empty((MOST_NODES, COLUMNS))
     keys, table = np.empty((MOST_PAIRS, 2), np.int64), np.empty(1 << 16, np.int64)
     for cell in range(len(values)):
@@ -314,8 +257,8 @@ def _resolve(
             answers[cell, 0] = answers[cell, 1]
             number = _sum_up(
                 values[cell], reaches, rates, most, prior, n_prior, line, update, rules[rule], scratch,
-                list_of_n, list_of_total, answers[cell, 0, 2] if rule > 0 else -math.inf, rule > 0, pairs,
-                answers[cell, 1],
+                list_of_n, list_of_total, work, held, of_row, rows,
+                answers[cell, 0, 2] if rule > 0 else -math.inf, rule > 0, pairs, answers[cell, 1],
             )  # fmt: skip
             if number < 0 or answers[cell, 1, 4] > DEEP:
                 break

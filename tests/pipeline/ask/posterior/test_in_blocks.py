@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,6 +12,7 @@ from suffice.pipeline.ask.posterior import choice_of_engine
 from suffice.pipeline.ask.posterior.choice_of_engine import block_cells, posterior_of
 from suffice.pipeline.ask.posterior.summaries import summarise
 from suffice.pipeline.families import FAMILIES
+from suffice.pipeline.math.distributions import many_cells
 from suffice.pipeline.math.distributions.composite import CellBlocks
 from support.generative_models import generative_model_for
 from support.noisy import statistic_plan
@@ -23,12 +25,12 @@ if TYPE_CHECKING:
 CELLS = 7
 
 
-def released(family: str) -> NoisyStatistic:
+def released(family: str, cells: int = CELLS) -> NoisyStatistic:
     """Cells of data that the family's own model draws, with noise."""
     rng = np.random.default_rng(5)
     model = generative_model_for(family, n=60, epsilon="1")
-    sums = model.sums(model.truth(CELLS, rng), np.full(CELLS, 60), rng).clipped
-    return model.noisy(sums, rng.integers(-3, 4, (CELLS, len(model.plan.components))))
+    sums = model.sums(model.truth(cells, rng), np.full(cells, 60), rng).clipped
+    return model.noisy(sums, rng.integers(-3, 4, (cells, len(model.plan.components))))
 
 
 def worked_out_in(
@@ -98,6 +100,46 @@ def test_a_summary_tells_its_progress_and_is_the_same_in_blocks(monkeypatch: pyt
     assert parts.conflict.tails.tolist() == whole.conflict.tails.tolist()
     above = parts.probability("rate", above=0.5, draws=4000, rng=3)
     np.testing.assert_allclose(above, whole.probability("rate", above=0.5, draws=4000, rng=4), atol=0.08)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("family", "prior"),
+    [
+        ("bernoulli", None),
+        ("poisson", None),
+        ("poisson", "Gamma(2, 1)"),
+        ("exponential", None),
+        ("categorical", None),
+    ],
+)
+@pytest.mark.parametrize("interval", ["central", "highest-density"])
+def test_blocks_side_by_side_change_no_digit_and_no_draw(
+    family: str, prior: str | None, interval: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By compiled loops, on one processor, on two of which one has a block more, and on three."""
+    for loops in (many_cells.PAIRS, many_cells.BLOCKS, many_cells.SPREAD):
+        importlib.import_module(loops.module)
+    monkeypatch.setattr(choice_of_engine, "BLOCK_CELLS", 60)
+    statistic = released(family, cells=170)
+
+    def summed_up(number: int) -> tuple[object, object, object, object]:
+        monkeypatch.setattr(many_cells, "processors", lambda: number)
+        seen: list[tuple[int, int]] = []
+        rng = np.random.default_rng(1)
+        posterior = posterior_of(
+            statistic,
+            prior=prior,
+            clipping="ignored",
+            progress=lambda done, total: seen.append((done, total)),
+        )
+        rows = summarise(posterior, draws=500, rng=rng, interval=interval)
+        return rows, posterior.log_evidence.tolist(), rng.random(), seen
+
+    alone = summed_up(1)
+    assert alone[3] == [(57, 170), (114, 170), (170, 170)]
+    assert summed_up(2) == alone
+    assert summed_up(3) == alone
 
 
 def test_an_interrupt_ends_a_posterior_after_the_block(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from suffice.pipeline.math.distributions import many_cells
 from suffice.pipeline.math.distributions.many_cells import (
     BLOCKS,
     CLIPPED_MOMENTS,
@@ -22,6 +23,7 @@ from suffice.pipeline.math.distributions.many_cells import (
     Loops,
     among,
     on_threads,
+    side_by_side,
 )
 
 
@@ -40,6 +42,56 @@ def test_as_many_threads_as_are_asked_for_work_at_a_time() -> None:
     assert len(on_threads(lambda _: together.wait(), 2, 1, 2)) == 2
     here = on_threads(lambda _: threading.get_ident(), 3, 1, 1)
     assert here == [threading.get_ident()] * 3
+
+
+@pytest.mark.parametrize("processors", [1, 2, 3])
+@pytest.mark.parametrize("together", [False, True])
+def test_what_is_made_side_by_side_comes_back_in_order(
+    processors: int, together: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(many_cells, "processors", lambda: processors)
+    seen: list[int] = []
+    assert side_by_side(lambda item: item * item, range(7), seen.append, together=together) == seen
+    assert seen == [item * item for item in range(7)]
+
+
+def test_a_block_has_one_thread_beside_others_and_all_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two blocks at a time wait for each other; of the third, which is left, so do two batches."""
+    monkeypatch.setattr(many_cells, "processors", lambda: 2)
+    together = threading.Barrier(2, timeout=20)
+
+    def threads_of(block: int) -> int:
+        together_within = threading.Barrier(2, timeout=20)
+        if block < 2:
+            together.wait()
+            return len(set(on_threads(lambda _: threading.get_ident(), 4, 1)))
+        on_threads(lambda _: together_within.wait(), 2, 1)
+        return 2
+
+    with among(40_000):
+        assert side_by_side(threads_of, range(3), lambda _: None, together=True) == [1, 1, 2]
+        loops = Loops(module="loops_that_are_not_kept", made_in=40.0, saves=0.001)
+        paid = side_by_side(lambda _: loops.pay(50), range(2), lambda _: None, together=True)
+    assert paid == [True, True]
+    assert on_threads(lambda _: threading.get_ident(), 2, 1, 2)
+
+
+def test_no_block_is_begun_after_an_interrupt(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(many_cells, "processors", lambda: 2)
+    begun: list[int] = []
+    interrupted = threading.Event()
+
+    def block(number: int) -> None:
+        begun.append(number)
+        if number > 0:
+            interrupted.wait(0.2)
+
+    def interrupt(_: None) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        side_by_side(block, range(100), interrupt, together=True)
+    assert len(begun) < 10
 
 
 def test_loops_pay_later_where_they_are_not_loaded_and_not_kept(
