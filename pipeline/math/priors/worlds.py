@@ -186,5 +186,5 @@ def between(edges: Floats, parts: int) -> Floats:
 
 
 def _each_once(values: Floats) -> Floats:
-    """Return sorted values, each once; without their counts NumPy asks whether they are masked, and loads that."""
+    """Return sorted values, each once; uncounted, NumPy would load masked arrays to ask about them."""
     return np.unique(values, return_counts=True)[0]

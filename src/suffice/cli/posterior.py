@@ -427,7 +427,7 @@ def _print_moves(moves: Sequence[Table], mass: float, kind: str) -> None:
     if not moves:
         return
     from suffice.pipeline.ask.posterior.robustness import robustness_in_words
-    from suffice.pipeline.math.distributions.intervals import CENTRAL
+    from suffice.pipeline.math.distributions.interval_kinds import CENTRAL
 
     say(f"\n{robustness_in_words(mass)}")
     if kind != CENTRAL:
