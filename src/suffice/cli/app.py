@@ -117,7 +117,7 @@ class StrictCommand(TyperCommand):
         """Read the words of the command; of an option that was left out no reader is made: 1 ms each."""
         given = _check_words(self, ctx, args)
         asked = copy(self)
-        asked.params = [param for param in self.params if param in given or not _may_be_left_out(param)]
+        asked.params = [param for param in self.params if param in given or not may_be_left_out(param)]
         rest = super(StrictCommand, asked).parse_args(ctx, args)
         ctx.params |= {str(param.name): None for param in self.params if param not in asked.params}
         _ask_profile(ctx)
@@ -182,7 +182,7 @@ def own_words(error: TyperException) -> str:
     return f"{place}: this should be {rest}"
 
 
-def _may_be_left_out(param: Any) -> bool:
+def may_be_left_out(param: Any) -> bool:
     """Whether an option is None where its command does not name it, and nothing else is asked."""
     is_single = param.nargs == 1 and not getattr(param, "multiple", False)
     is_bare = param.default is None and param.callback is None and param.envvar is None
