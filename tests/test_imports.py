@@ -33,6 +33,12 @@ CLUSTER = frozenset({"dask", "distributed", "jinja2", "toolz"})
 OTHER_SOURCES = frozenset(
     {"bigquery", "csv_files", "delta", "duckdb_tables", "given_rows", "iceberg", "postgresql"}
 )
+ONLY_OF_SPECS = frozenset(
+    f"suffice.pipeline.{name}" for name in ("spec.spec", "spec.assumed", "terms.declaration.source_specs")
+)
+RARELY_ASKED = frozenset(
+    {"configparser", "html", "numpy.f2py.crackfortran", "numpy.ma.core", "suffice.cli.adopt"}
+)
 OPTIONAL = ENGINE | LEDGER | ORCHESTRATOR | HEAVY | SIGNING
 
 SPEC = """\
@@ -257,3 +263,8 @@ def test_a_posterior_of_three_cells_imports_one_family_and_no_engine(directory: 
     of = "suffice.pipeline.families."
     families = {name.removeprefix(of).partition(".")[0] for name in loaded if name.startswith(of)}
     assert families == {"bernoulli", "shared"}
+    assert not loaded & (ONLY_OF_SPECS | RARELY_ASKED | {"suffice.pipeline.ask.inference.clipped_cells"})
+    loaded = all_modules_after(command("table", "flips", "heads"), directory)
+    assert not loaded & (
+        ONLY_OF_SPECS | RARELY_ASKED | {"scipy", "suffice.pipeline.math.distributions.intervals"}
+    )

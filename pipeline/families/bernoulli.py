@@ -18,7 +18,7 @@ from suffice.pipeline.families.shared import contract
 from suffice.pipeline.families.shared.parameter_space import ParameterSpace, SampledParameter, Support
 from suffice.pipeline.families.shared.smoothness import of_one_sum
 from suffice.pipeline.math.distributions.dirichlet import Beta, BetaDistribution
-from suffice.pipeline.math.distributions.intervals import HIGHEST_DENSITY
+from suffice.pipeline.math.distributions.interval_kinds import HIGHEST_DENSITY
 from suffice.pipeline.terms.declaration.domains import boolean_domain
 from suffice.pipeline.terms.declaration.fields import Nulls, NullsField, SampledColumnSpec
 from suffice.pipeline.terms.released.noise_distribution import NoisyTotals

@@ -15,7 +15,7 @@ import numpy as np
 from suffice.pipeline.families import bernoulli
 from suffice.pipeline.families.shared import one_sum
 from suffice.pipeline.math.distributions.dirichlet import Beta
-from suffice.pipeline.math.distributions.intervals import HIGHEST_DENSITY
+from suffice.pipeline.math.distributions.interval_kinds import HIGHEST_DENSITY
 from suffice.pipeline.terms.declaration.fields import Count
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from suffice.pipeline.families.shared.counted_tables import code_column, names, 
 from suffice.pipeline.families.shared.parameter_space import probabilities
 from suffice.pipeline.families.shared.smoothness import of_tables
 from suffice.pipeline.math.distributions.dirichlet import Dirichlet, DirichletDistribution, project_simplex
-from suffice.pipeline.math.distributions.intervals import HIGHEST_DENSITY
+from suffice.pipeline.math.distributions.interval_kinds import HIGHEST_DENSITY
 from suffice.pipeline.terms.declaration.fields import Boolean, ColumnSpec, DomainField
 from suffice.pipeline.terms.released.noise_distribution import NoisyTotals
 from suffice.pipeline.terms.statistics import l2_sensitivity

@@ -16,7 +16,7 @@ from suffice.pipeline.families.shared.counted_tables import ZERO_OR_OTHER, Varia
 from suffice.pipeline.families.shared.parameter_space import probabilities
 from suffice.pipeline.families.shared.smoothness import of_tables
 from suffice.pipeline.math.distributions.dirichlet import Dirichlet
-from suffice.pipeline.math.distributions.intervals import HIGHEST_DENSITY
+from suffice.pipeline.math.distributions.interval_kinds import HIGHEST_DENSITY
 from suffice.pipeline.terms.declaration.fields import StatisticSpec
 from suffice.pipeline.terms.statistics.sensitivity import Constants
 from suffice.pipeline.terms.statistics.simulated_sums import code_counts

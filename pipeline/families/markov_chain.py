@@ -19,7 +19,7 @@ from suffice.pipeline.families.shared.contract import ColumnType, Example, Famil
 from suffice.pipeline.families.shared.counted_tables import code_column, default_prior, names, totals
 from suffice.pipeline.families.shared.smoothness import of_tables
 from suffice.pipeline.math.distributions.dirichlet import Dirichlet
-from suffice.pipeline.math.distributions.intervals import HIGHEST_DENSITY
+from suffice.pipeline.math.distributions.interval_kinds import HIGHEST_DENSITY
 from suffice.pipeline.terms.declaration.fields import Column, Count
 from suffice.pipeline.terms.statistics.count_table import CountTable, Variable
 from suffice.pipeline.terms.statistics.measure import TransitionCounts

@@ -21,7 +21,7 @@ from suffice.pipeline.families.shared.contract import ColumnType, Example, Famil
 from suffice.pipeline.families.shared.counted_tables import ZERO_OR_OTHER, Variables, default_prior, totals
 from suffice.pipeline.families.shared.smoothness import of_tables
 from suffice.pipeline.math.distributions.dirichlet import Dirichlet, project_simplex
-from suffice.pipeline.math.distributions.intervals import HIGHEST_DENSITY
+from suffice.pipeline.math.distributions.interval_kinds import HIGHEST_DENSITY
 from suffice.pipeline.terms.declaration.fields import StatisticSpec
 from suffice.pipeline.terms.statistics.count_table import CountTable
 from suffice.pipeline.terms.statistics.sensitivity import Block, Constants, Design, Quantity

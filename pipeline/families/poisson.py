@@ -17,7 +17,7 @@ from suffice.pipeline.families.shared.clipped_record import clipped_poisson, cou
 from suffice.pipeline.families.shared.contract import ONE_ROW_A_UNIT
 from suffice.pipeline.families.shared.parameter_space import ParameterSpace, Support
 from suffice.pipeline.math.distributions.gamma import Gamma, GammaDistribution
-from suffice.pipeline.math.distributions.intervals import HIGHEST_DENSITY
+from suffice.pipeline.math.distributions.interval_kinds import HIGHEST_DENSITY
 from suffice.pipeline.terms.declaration.fields import Count
 
 if TYPE_CHECKING:

@@ -11,9 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from suffice.pipeline.spec.chosen_noise import PredictedNoise, predicted_noise
 from suffice.pipeline.spec.compiled_statistics import OF_KEPT_ROWS, compile_statistics, measure_of
-from suffice.pipeline.spec.judged_bins import judged_bins
 from suffice.pipeline.spec.planned_trees import PlannedTree
-from suffice.pipeline.spec.spec import load_spec
 from suffice.pipeline.spec.terms import DeclaredOrder
 from suffice.pipeline.terms.declaration.delta import shown_epsilons
 from suffice.pipeline.terms.declaration.derived_columns import needed, physical
@@ -380,6 +378,9 @@ def compile_plan(spec: AnySpec) -> Plan:
     SpecError
         Where a scale is above 2**55, or values could not be stored in 38 digits.
     """
+    from suffice.pipeline.spec.judged_bins import judged_bins  # a plan that stands in a release needs no spec
+    from suffice.pipeline.spec.spec import load_spec
+
     spec = load_spec(spec)
     # proof: block-split
     shares = sum((statistic.share for statistic in spec.statistics.values()), Fraction(0))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from suffice.errors import SpecError
-from suffice.pipeline.spec import checks, spec
+from suffice.pipeline.spec import checks, entry_reading
 from suffice.pipeline.spec.chosen_noise import with_noise
 from suffice.pipeline.spec.compiled_statistics import compile_statistics
 from suffice.pipeline.spec.hierarchies import check_hierarchies
@@ -69,10 +69,10 @@ class CanonicalPlan:
             shares += _share(name, entry)
 
         def entries() -> Iterator[tuple[str, StatisticSpec]]:
-            left = spec.MOST_COMPONENTS
+            left = entry_reading.MOST_COMPONENTS
             for name, entry in self._entries.items():
                 _count_periods(("statistics", name), entry, left)
-                statistic = spec.read_statistic(self._document, name, entry, None)
+                statistic = entry_reading.read_statistic(self._document, name, entry, None)
                 statistic = checks.with_prior(self._document, name, self.terms.bound(statistic))
                 statistic = with_noise(self._document, self.terms, name, statistic, is_planned=True)
                 checks.check_unit(self._document, self.terms, name, statistic)
@@ -125,7 +125,7 @@ def read_canonical_plan(text: str, order: DeclaredOrder) -> CanonicalPlan:
         Where it is no plan that a spec could have; the text repeats no value.
     """
     if (
-        len(text) > spec.LARGEST_PLAN
+        len(text) > entry_reading.LARGEST_PLAN
         or text.count("[") + text.count("{") > _MOST_CONTAINERS
         or text.count(",") > _MOST_ENTRIES
     ):
@@ -142,14 +142,14 @@ def read_canonical_plan(text: str, order: DeclaredOrder) -> CanonicalPlan:
     for name, domain in content["groups"].items():
         left -= _count_periods(("groups", name), domain, left)
     document = read_mapping(content, _ORIGIN)
-    entries = spec.statistic_entries(document, document.content)
+    entries = entry_reading.statistic_entries(document, document.content)
     for name, entry in entries.items():
         left -= _count_periods(("statistics", name, "groups"), entry.get("groups"), left)
-    read = {"derived": spec.read_derived_columns(document, document.content, None), "statistics": {}}
+    read = {"derived": entry_reading.read_derived_columns(document, document.content, None), "statistics": {}}
     try:
         terms = Terms.model_validate({**document.content, **read}, context={"directory": None})
     except ValidationError as error:
-        raise spec.spec_error(document, (), error, Terms) from None
+        raise entry_reading.spec_error(document, (), error, Terms) from None
     checks.check_terms(document, terms)
     return CanonicalPlan(text=text, terms=terms, _document=document, _entries=entries)
 

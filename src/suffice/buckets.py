@@ -7,7 +7,6 @@ read by itself: that of ``AWS_SHARED_CREDENTIALS_FILE``.
 
 from __future__ import annotations
 
-import configparser
 import os
 import re
 from datetime import timedelta
@@ -122,6 +121,8 @@ def _keys_of_file() -> dict[str, str]:
     path = os.environ.get("AWS_SHARED_CREDENTIALS_FILE")
     if not path or os.environ.get("AWS_ACCESS_KEY_ID"):
         return {}
+    import configparser  # few have such a file
+
     parser = configparser.ConfigParser(interpolation=None, default_section="")
     try:
         with open(path, encoding="utf-8") as file:  # noqa: PTH123 - the path is as the variable has it

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from suffice.errors import ReleaseCorruptError, SpecError
+from suffice.pipeline.spec.entry_reading import LARGEST_PLAN
 from suffice.pipeline.spec.recompile import read_canonical_plan
-from suffice.pipeline.spec.spec import LARGEST_PLAN
 from suffice.pipeline.spec.terms import DeclaredOrder
 from suffice.pipeline.spec.windows_and_amendments import check_window
 from suffice.pipeline.terms.declaration import canonical_json

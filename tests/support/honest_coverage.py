@@ -19,7 +19,8 @@ from suffice.pipeline.ask.inference.posterior_terms import NOISE_AWARE, PLUG_IN
 from suffice.pipeline.ask.posterior.choice_of_engine import posterior_of
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.distributions.composite import blocks_of, from_draws
-from suffice.pipeline.math.distributions.intervals import CENTRAL, shortest_of_draws
+from suffice.pipeline.math.distributions.interval_kinds import CENTRAL
+from suffice.pipeline.math.distributions.intervals import shortest_of_draws
 from suffice.pipeline.math.distributions.within_limits import WithinLimits
 from suffice.pipeline.math.parameters.parameter_posterior import DRAWS
 from suffice.pipeline.spec.plan import compile_plan

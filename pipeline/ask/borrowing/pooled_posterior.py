@@ -37,7 +37,7 @@ from suffice.pipeline.ask.posterior.cells import refuse_shared
 from suffice.pipeline.ask.posterior.posterior import Posterior
 from suffice.pipeline.ask.posterior.summaries import summarise
 from suffice.pipeline.families import FAMILIES
-from suffice.pipeline.math.distributions.intervals import CENTRAL
+from suffice.pipeline.math.distributions.interval_kinds import CENTRAL
 from suffice.pipeline.math.engines.pooled.pools import PooledCells
 from suffice.pipeline.math.parameters.parameter_posterior import DRAWS, MASS
 from suffice.pipeline.terms.declaration.wording import counted

@@ -22,7 +22,7 @@ from suffice.errors import UsageError
 from suffice.pipeline.ask.judging.conflict import Conflict
 from suffice.pipeline.ask.posterior.posterior import Posterior
 from suffice.pipeline.math.distributions.composite import Draws
-from suffice.pipeline.math.distributions.intervals import CENTRAL
+from suffice.pipeline.math.distributions.interval_kinds import CENTRAL
 from suffice.pipeline.math.engines.pooled.distribution import PooledDistribution
 from suffice.pipeline.math.engines.pooled.pools import PooledCells
 from suffice.pipeline.math.parameters.parameter_posterior import DRAWS

@@ -62,7 +62,6 @@ from suffice.pipeline.math.distributions.mixed import MixedDistribution
 from suffice.pipeline.math.distributions.normal import Normal
 from suffice.pipeline.math.distributions.quadrature import GriddedDistribution, integral_rule
 from suffice.pipeline.math.engines.combined import MixtureRatio
-from suffice.pipeline.math.engines.one_sum.known_parameter import given_parameter
 from suffice.pipeline.math.engines.one_sum.nodes import batches, resolve
 from suffice.pipeline.math.priors.composed import ComposedOnLine, OnLine, composed_on_line
 from suffice.pipeline.math.priors.density import DensityOnLine
@@ -253,6 +252,8 @@ def log_likelihood_at(statistic: NoisyStatistic, prior: ComposedOnLine, n_prior:
         return np.stack(
             [likelihood(blocks[:1], prior.positions)[0] for blocks in _exact_references(statistic, [default])]
         )
+    from suffice.pipeline.math.engines.one_sum.known_parameter import given_parameter  # few priors have atoms
+
     sums, _ = latent(statistic, default, n_prior)
     columns = []
     for atom in prior.atoms.tolist():

@@ -33,7 +33,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from suffice.pipeline.ask.inference.any_prior import LINES, conjugate_default, on_line
-from suffice.pipeline.ask.inference.clipped_cells import can_be_modelled
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.distributions.dirichlet import Dirichlet
 from suffice.pipeline.math.distributions.distribution import Line
@@ -123,6 +122,8 @@ def estimand_text(posterior: Judged) -> str:
     is_bounded = family.outside is not None or (constants is not None and bool(constants.columns))
     if not is_bounded:
         return ""
+    from suffice.pipeline.ask.inference.clipped_cells import can_be_modelled  # its engines are slow to import
+
     modelled = posterior.models_clipping
     number = 0 if modelled is None else int(modelled.sum())
     if number == 0 and posterior.before_clipping and can_be_modelled(family, posterior.observed):

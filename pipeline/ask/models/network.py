@@ -33,7 +33,7 @@ from suffice.pipeline.ask.models.rows_and_draws import (
     tidy_draws,
 )
 from suffice.pipeline.ask.models.synthetic_rows import IMPUTATIONS, SyntheticRows, synthetic_rows
-from suffice.pipeline.math.distributions.intervals import CENTRAL
+from suffice.pipeline.math.distributions.interval_kinds import CENTRAL
 from suffice.pipeline.math.engines.elimination import Factor, marginal
 from suffice.pipeline.math.parameters import arguments, parameter_posterior
 from suffice.pipeline.math.parameters.contrasts import in_words, tidy_rows

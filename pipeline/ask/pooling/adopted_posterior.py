@@ -23,7 +23,7 @@ from suffice.pipeline.ask.posterior.posterior import Posterior
 from suffice.pipeline.math.distributions.dirichlet import Beta, Dirichlet
 from suffice.pipeline.math.distributions.distribution import Line
 from suffice.pipeline.math.distributions.gamma import Gamma
-from suffice.pipeline.math.distributions.intervals import HIGHEST_DENSITY
+from suffice.pipeline.math.distributions.interval_kinds import HIGHEST_DENSITY
 from suffice.pipeline.math.engines.published_counts import (
     JudgedCells,
     LatentCount,

@@ -7,8 +7,8 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from suffice.errors import UnknownNameError, UsageError
+from suffice.pipeline.spec.entry_reading import read_derived_columns
 from suffice.pipeline.spec.hierarchies import tree_of
-from suffice.pipeline.spec.spec import read_derived_columns
 from suffice.pipeline.terms.declaration.hierarchy import level_name
 from suffice.pipeline.terms.declaration.spec_text import read_mapping
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from suffice.pipeline.math.distributions.composite import RepeatedCells, are_apart, blocks_of
-from suffice.pipeline.math.distributions.intervals import CENTRAL, shortest_intervals
+from suffice.pipeline.math.distributions.interval_kinds import CENTRAL
+from suffice.pipeline.math.distributions.intervals import shortest_intervals
 from suffice.pipeline.math.distributions.many_cells import side_by_side
 from suffice.pipeline.math.parameters.arguments import checked_draws, ends_of, generator
 from suffice.pipeline.math.parameters.contrasts import tidy_rows

@@ -39,7 +39,7 @@ from suffice.pipeline.ask.publication.request import (
     reference_to,
 )
 from suffice.pipeline.families import FAMILIES
-from suffice.pipeline.math.distributions.intervals import CENTRAL, HIGHEST_DENSITY
+from suffice.pipeline.math.distributions.interval_kinds import CENTRAL, HIGHEST_DENSITY
 from suffice.pipeline.math.parameters.arguments import ends_of
 from suffice.pipeline.math.parameters.contrasts import require_interval
 from suffice.pipeline.math.parameters.parameter_posterior import DRAWS, MASS

@@ -17,7 +17,7 @@ import numpy as np
 from suffice.pipeline.families.shared.contract import ColumnType, Example, Family, GenerativeCase, OfUnits
 from suffice.pipeline.families.shared.parameter_space import SampledParameter
 from suffice.pipeline.families.shared.smoothness import of_one_sum
-from suffice.pipeline.math.distributions.intervals import CENTRAL
+from suffice.pipeline.math.distributions.interval_kinds import CENTRAL
 from suffice.pipeline.terms.declaration.fields import LatticeBits, Nulls, NullsField, SampledColumnSpec
 from suffice.pipeline.terms.released.noise_distribution import NoisyTotals
 from suffice.pipeline.terms.statistics.lattice import DEFAULT_BITS, Quantiser

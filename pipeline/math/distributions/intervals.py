@@ -75,8 +75,6 @@ if TYPE_CHECKING:
 
 
 Range: TypeAlias = tuple[float, float]
-CENTRAL, HIGHEST_DENSITY = "central", "highest-density"
-"""The kinds of intervals: equal probabilities on both sides, or the shortest."""
 AT_AN_END = 0.01
 """Share by which an interval from an end of the range may be longer than the shortest."""
 _LEVELS, _MANY_LEVELS = 17, 1025

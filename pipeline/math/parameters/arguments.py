@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeGuard
 import numpy as np
 
 from suffice.errors import UsageError
-from suffice.pipeline.math.distributions.intervals import HIGHEST_DENSITY
+from suffice.pipeline.math.distributions.interval_kinds import HIGHEST_DENSITY
 from suffice.pipeline.math.parameters import contrasts
 
 if TYPE_CHECKING:

@@ -33,7 +33,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from suffice.errors import UsageError
-from suffice.pipeline.math.distributions.intervals import CENTRAL, HIGHEST_DENSITY, Ends, shortest_of_draws
+from suffice.pipeline.math.distributions.interval_kinds import CENTRAL, HIGHEST_DENSITY
+from suffice.pipeline.math.distributions.intervals import Ends, shortest_of_draws
 from suffice.pipeline.terms.declaration.wording import not_a_name
 from suffice.pipeline.terms.released.noisy_statistic import no_such_key
 from suffice.pipeline.terms.released.table import Table

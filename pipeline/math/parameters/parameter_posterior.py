@@ -30,7 +30,8 @@ import numpy as np
 
 from suffice.errors import UnknownNameError, UsageError
 from suffice.pipeline.math.distributions.composite import blocks_of, from_draws
-from suffice.pipeline.math.distributions.intervals import CENTRAL, Ends, shortest_intervals
+from suffice.pipeline.math.distributions.interval_kinds import CENTRAL
+from suffice.pipeline.math.distributions.intervals import Ends, shortest_intervals
 from suffice.pipeline.math.parameters import contrasts, marginal
 from suffice.pipeline.math.parameters.arguments import (
     checked_draws,

@@ -152,7 +152,7 @@ def conjugate_levels(distribution: Any, line: Line, step: float = FINE) -> tuple
         return coordinate.log_density(position[:, None])[:, 0]
 
     around = np.concatenate([centre - width * _OCTAVES[::-1], [centre], centre + width * _OCTAVES])
-    around = np.unique(np.clip(around, *line.ends))
+    around = _each_once(np.clip(around, *line.ends))
     value = log_density(around)
     kept = np.flatnonzero(value > np.max(value) - _NATS)
     first, last = max(kept[0] - 1, 0), min(kept[-1] + 1, len(around) - 1)
@@ -182,4 +182,9 @@ def between(edges: Floats, parts: int) -> Floats:
     """Edges with so many equal steps between each and the next."""
     steps = np.arange(parts) / parts
     inner = edges[:-1, None] + np.diff(edges)[:, None] * steps
-    return np.unique(np.append(inner.ravel(), edges[-1]))
+    return _each_once(np.append(inner.ravel(), edges[-1]))
+
+
+def _each_once(values: Floats) -> Floats:
+    """Return sorted values, each once; uncounted, NumPy would load masked arrays to ask about them."""
+    return np.unique(values, return_counts=True)[0]

@@ -6,7 +6,6 @@ written as its code, and nothing in them is markup.
 
 from __future__ import annotations
 
-import html
 import importlib
 import importlib.util
 import math
@@ -229,6 +228,8 @@ def number_beside(value: float, sd: object, digits: int | None = None) -> str:
 
 def markup(text: str) -> str:
     """Return a text as HTML that shows it as it is."""
+    import html  # its table of entities is slow to import, and a terminal shows none
+
     return html.escape(escaped(text))
 
 

@@ -131,7 +131,7 @@ def answer_terms(
     opened: Release, posterior: Posterior, *, mass: float, draws: int, seed: int | None
 ) -> AnswerTerms:
     """Return what an answer of a model of one release rests on."""
-    from suffice.pipeline.math.distributions.intervals import CENTRAL  # numpy is slow to import
+    from suffice.pipeline.math.distributions.interval_kinds import CENTRAL
 
     return {
         "source": model_source(MODEL, [opened], posterior, mass=mass, draws=draws, seed=seed),

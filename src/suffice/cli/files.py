@@ -6,12 +6,10 @@ Several named priors from a file: of the command line alone, as priors elsewhere
 from __future__ import annotations
 
 import contextlib
-import csv
 import errno
 import os
 import re
 import secrets
-import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -50,6 +48,8 @@ def read_priors(path: Path) -> dict[str, str]:
         raise UsageError(message)
     content: Any
     if path.suffix == ".toml":
+        import tomllib
+
         try:
             content = tomllib.loads(text)
         except (ValueError, RecursionError):
@@ -214,6 +214,8 @@ def _is_ours(path: Path) -> bool:
 
 
 def _csv_is_ours(path: Path) -> bool:
+    import csv
+
     with path.open(encoding="utf-8", newline="") as file:
         line = file.readline(_HEAD_BYTES)
     try:

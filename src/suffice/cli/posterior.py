@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from suffice.cli import adopt, compare, messages, options, output
+from suffice.cli import compare, messages, options, output
 from suffice.cli.answers import INTERVAL, ModelAnswer, clipping_of, design_effects_of
 from suffice.cli.files import OverwriteOption, check_file, new_file
 from suffice.cli.output import say
@@ -173,6 +173,8 @@ def posterior(  # noqa: C901, PLR0912, PLR0915 - a command and its files, in ord
             else options.open_for_reading(release, store, public_keys, allow_withdrawn=allow_withdrawn)
         )
     except AdoptedReleaseError:
+        from suffice.cli import adopt  # few releases are adopted
+
         adopt.posterior(
             adopt.opened(release),
             statistic,
@@ -425,7 +427,7 @@ def _print_moves(moves: Sequence[Table], mass: float, kind: str) -> None:
     if not moves:
         return
     from suffice.pipeline.ask.posterior.robustness import robustness_in_words
-    from suffice.pipeline.math.distributions.intervals import CENTRAL
+    from suffice.pipeline.math.distributions.interval_kinds import CENTRAL
 
     say(f"\n{robustness_in_words(mass)}")
     if kind != CENTRAL:

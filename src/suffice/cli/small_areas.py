@@ -61,7 +61,7 @@ def small_areas(
     as_json: options.JsonOption = False,
 ) -> None:
     """Report what cells have in common, and what public covariates explain. Costs no privacy."""
-    from suffice.pipeline.math.distributions.intervals import CENTRAL  # numpy is slow to import
+    from suffice.pipeline.math.distributions.interval_kinds import CENTRAL
     from suffice.pipeline.math.parameters.arguments import ends_of, interval_in_words
 
     if least < 1:

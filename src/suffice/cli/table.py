@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 
 import typer
 
-from suffice.cli import adopt, options, output
+from suffice.cli import options, output
 from suffice.cli.files import OverwriteOption, new_file
 from suffice.cli.output import say
 from suffice.cli.pooled import (
@@ -64,6 +64,8 @@ def table(
             else options.open_for_reading(release, store, public_keys, allow_withdrawn=allow_withdrawn)
         )
     except AdoptedReleaseError:
+        from suffice.cli import adopt  # few releases are adopted
+
         adopt.table(
             adopt.opened(release),
             statistic,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from suffice.errors import MissingExtraError
 from suffice.pipeline.ask.posterior.arviz import method_text
 from suffice.pipeline.ask.publication.manifest_digest import manifest_sha256
-from suffice.pipeline.math.distributions.intervals import CENTRAL
+from suffice.pipeline.math.distributions.interval_kinds import CENTRAL
 from suffice.pipeline.terms.declaration.documents import Also, document, printed
 from suffice.pipeline.terms.declaration.exact_numbers import format_number
 from suffice.pipeline.terms.released.sample import ReleasedQuantile

@@ -9,7 +9,7 @@ import numpy as np
 
 from suffice.errors import UsageError
 from suffice.pipeline.ask.posterior.curves import in_words
-from suffice.pipeline.math.distributions.intervals import CENTRAL
+from suffice.pipeline.math.distributions.interval_kinds import CENTRAL
 from suffice.pipeline.math.parameters.parameter_posterior import MASS
 from suffice.plots.posteriors import conflicts_of, intervals_of
 from suffice.plots.rows import HEIGHT, Intervals, draw_intervals
