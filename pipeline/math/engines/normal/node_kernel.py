@@ -13,7 +13,7 @@ import numpy as np
 from numba import types
 
 from suffice.pipeline.math.distributions.integer_rules import integer_rule
-from suffice.pipeline.math.distributions.machine_code import compiled, inner, read, written
+from suffice.pipeline.math.distributions.machine_code import compiled, inner, read, uncounted, written
 from suffice.pipeline.math.engines.normal.node_lines import (
     FIRST_CUT,
     MERGED,
@@ -43,6 +43,8 @@ __all__ = ["NUMBER", "PICK_FIELDS", "RULES", "SPARE", "cells"]
 
 _MOST_SLICES = 3000
 _GOLDEN, _SECTIONS = 0.5 * (3.0 - math.sqrt(5.0)), 25
+_LEVEL = 1e-3
+"""Nats between which the least noise lies where sections end."""
 _TRUSTED = 0.3
 """Of the tolerance: nothing smaller is stated, as rules are off alike by some of it."""
 _MOST_MERGED = 12 * MOST_NODES // 4
@@ -70,17 +72,16 @@ RULES: tuple[tuple[tuple[int, int, int], tuple[float, float, float, float]], ...
 )
 
 
-@inner
+@uncounted
 def _slice(  # noqa: C901, PLR0912, PLR0915 - one compiled loop
     n: float, weight: float, rule: Integers, nats: Floats, y: Floats, rows: Floats, prior: Floats,
     n_terms: Floats, of_n: Floats, nats_of_n: float, known: float, ref: float, sums: Floats, about: Floats,
     store: bool, merging: Floats, tables: Floats, keys: Integers, picked: Floats, nodes: Floats,
     of_parts: Floats,
-    blocks: Integers, weights: Floats, state: Floats,
+    blocks: Integers, weights: Floats, state: Floats, kinks: Floats, noise: Floats, at: Floats,
 ) -> bool:  # fmt: skip
     """Integrate over m and log E, given N >= 2; ``state`` gets the least noise and whether it was cut."""
     bound = set_n(n, prior, n_terms, of_n)
-    at = np.empty(ROWS * ROWS + 3 * ROWS + 2)
     count, bend, curve = 0, 0.0, 0.0
     for j in range(len(y)):
         a, b, c = rows[j, 0], rows[j, 1], rows[j, 2]
@@ -113,19 +114,22 @@ def _slice(  # noqa: C901, PLR0912, PLR0915 - one compiled loop
     middle = at[index]
     # Golden sections: the least noise is convex in m, so its minimum is beside the best of these.
     left, right = at[max(index - 1, 0)], at[min(index + 1, count - 1)]
+    end_left, end_right = least_noise(y, rows, n, left), least_noise(y, rows, n, right)
     inner_left, inner_right = left + _GOLDEN * (right - left), right - _GOLDEN * (right - left)
     value_left, value_right = least_noise(y, rows, n, inner_left), least_noise(y, rows, n, inner_right)
     for _ in range(_SECTIONS):
+        if max(end_left, end_right) - least < _LEVEL:
+            break
         if value_left < value_right:
             if value_left < least:
                 middle, least = inner_left, value_left
-            right, inner_right, value_right = inner_right, inner_left, value_left
+            right, end_right, inner_right, value_right = inner_right, value_right, inner_left, value_left
             inner_left = left + _GOLDEN * (right - left)
             value_left = least_noise(y, rows, n, inner_left)
         else:
             if value_right < least:
                 middle, least = inner_right, value_right
-            left, inner_left, value_left = inner_left, inner_right, value_right
+            left, end_left, inner_left, value_left = inner_left, value_left, inner_right, value_right
             inner_right = right - _GOLDEN * (right - left)
             value_right = least_noise(y, rows, n, inner_right)
     state[0], state[1] = least, 0.0
@@ -191,7 +195,7 @@ def _slice(  # noqa: C901, PLR0912, PLR0915 - one compiled loop
                 shift = direction * length * MIDDLES[points, node]
                 if not integrate_line(
                     n, m, weight * span, span, shift, mass, rule, nats, y, rows, prior, of_n, ref, sums,
-                    about, store, merging, tables, keys, picked, nodes, of_parts, blocks, weights,
+                    about, store, merging, tables, keys, picked, nodes, of_parts, blocks, weights, kinks, noise,
                 ):  # fmt: skip
                     return False
             position += direction * length
@@ -305,6 +309,7 @@ def _all_n(  # noqa: C901, PLR0912 - one compiled loop
     """Sum over N: from what was observed outward, integers one by one where they are few."""
     least, most = max(support[0], 2.0), support[1]
     offset, weight, state = np.empty(8), np.empty(8), np.empty(2)
+    kinks, noise, at = np.empty(ROWS + 1), np.empty(ROWS + 1), np.empty(ROWS * ROWS + 3 * ROWS + 2)
     if most >= 2.0:
         centre = min(max(math.floor(estimate), least), most)
         for direction in (1.0, -1.0):
@@ -328,7 +333,7 @@ def _all_n(  # noqa: C901, PLR0912 - one compiled loop
                         middle + direction * offset[i], weight[i], rule, nats, y, rows, prior, n_terms, of_n,
                         nats_of_n, known, ref, sums, about, store, merging, tables, keys, picked, nodes,
                         of_parts,
-                        blocks, weights, state,
+                        blocks, weights, state, kinks, noise, at,
                     ):  # fmt: skip
                         return False
                     skipped = skipped and state[1] > 0.0
@@ -384,7 +389,7 @@ def _cells(  # noqa: C901, PLR0912, PLR0915 - one compiled loop
     errors: Floats, status: Integers, counts: Integers, components: Floats, picks: Floats,
 ) -> None:  # fmt: skip
     """Integrate some cells; ``status`` is the level that was enough, or -1."""
-    of_n, of_parts = np.zeros((9, PARTS)), np.zeros((PART_ROWS, PARTS))
+    of_n, of_parts = np.zeros((11, PARTS)), np.zeros((PART_ROWS, PARTS))
     nodes, weights = np.empty((NODE_ROWS, MOST_NODES)), np.empty((PARTS, MOST_NODES))
     blocks = np.empty((2, PARTS), dtype=np.int64)
     merging = np.empty((MERGING_ROWS, _MOST_MERGED))

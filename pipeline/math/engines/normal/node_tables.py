@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from suffice.pipeline.math.distributions.machine_code import inner, merged, vectorised
+from suffice.pipeline.math.distributions.machine_code import merged, uncounted, vectorised
 from suffice.pipeline.math.distributions.vector_functions import bits_of, exp, log, number_of
 from suffice.pipeline.math.engines.normal.node_picks import pick
 from suffice.pipeline.math.engines.normal.node_weights import (
@@ -88,7 +88,7 @@ def _key(loc: float, square: float, degrees: float, tails: int) -> int:
     return ((alike + 200) * 128 + kind + 40) * 131072 + position
 
 
-@inner
+@uncounted
 def _put(which: int, count: int, after: float, merging: Floats, tables: Floats, keys: Integers) -> bool:
     """Add to merged components of a marginal; false where the table is full."""
     for i in range(count):
@@ -122,7 +122,7 @@ def _positions(count: int, half_n: float, after: float, known: float, merging: F
         merging[SQUARE, i] = 1.0 / after + scatter + length * length / 12.0
 
 
-@inner
+@uncounted
 def _put_variances(
     count: int, after: float, about: Floats, merging: Floats, tables: Floats, keys: Integers
 ) -> bool:
@@ -134,7 +134,7 @@ def _put_variances(
     return _put(1, count, after, merging, tables, keys)
 
 
-@inner
+@uncounted
 def _put_means(
     count: int, after: float, over: float, loc: float, square: float, about: Floats, merging: Floats,
     tables: Floats, keys: Integers,
@@ -150,7 +150,7 @@ def _put_means(
     return _put(0, count, after, merging, tables, keys)
 
 
-@inner
+@uncounted
 def _cut(count: int, points: int, longest: float, least: float, nodes: Floats, merging: Floats) -> int:
     """Cut a line's panels into pieces, each at the mean of its log E; return how many there are."""
     kept = 0
@@ -184,7 +184,7 @@ def _cut(count: int, points: int, longest: float, least: float, nodes: Floats, m
     return kept
 
 
-@inner
+@uncounted
 def _whole(count: int, points: int, half_n: float, least: float, nodes: Floats, merging: Floats) -> int:
     """Fill in weights and scales of a line's panels; return how many there are."""
     kept = 0
@@ -199,7 +199,7 @@ def _whole(count: int, points: int, half_n: float, least: float, nodes: Floats, 
     return kept
 
 
-@inner
+@uncounted
 def _put_panels(
     n: float, count: int, points: int, loc: float, square: float, over: float, after: float, nodes: Floats,
     about: Floats, merging: Floats, tables: Floats, keys: Integers, picked: Floats, apart: bool,
@@ -229,7 +229,7 @@ def _put_panels(
     return _put_means(kept, after, over, loc, square, about, merging, tables, keys)
 
 
-@inner
+@uncounted
 def put_line(
     n: float, count: int, points: int, shift_m: float, span_m: float, parts: int, of_n: Floats,
     of_parts: Floats, nodes: Floats, about: Floats, merging: Floats, tables: Floats, keys: Integers,
@@ -253,7 +253,7 @@ def put_line(
     )  # fmt: skip
 
 
-@inner
+@uncounted
 def put_parts(
     n: float, count: int, points: int, shift_m: float, span_m: float, parts: int, of_n: Floats,
     of_parts: Floats, nodes: Floats, weights: Floats, about: Floats, merging: Floats, tables: Floats,
@@ -275,7 +275,7 @@ def put_parts(
     return True
 
 
-@inner
+@uncounted
 def put_point(
     w: float, loc: float, length: float, scale: float, over: float, after: float, about: Floats,
     merging: Floats, tables: Floats, keys: Integers, picked: Floats,

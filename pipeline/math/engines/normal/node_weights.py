@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from suffice.pipeline.math.distributions.machine_code import inner, reordered, vectorised
+from suffice.pipeline.math.distributions.machine_code import reordered, uncounted, vectorised
 from suffice.pipeline.math.distributions.vector_functions import exp, log, log1p
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ _POWER = 2.0
 """Of the variance, whose moment counts beside the mass."""
 
 # Rows of the array of a line's nodes. The first five are what makes the next ones.
-LOG_E, KINK, LEVEL, SLOPE, FACTOR, SPAN = range(6)
+LOG_E, KINK, LEVEL, SLOPE, SPAN, FACTOR = range(6)
 E, INVERSE, BASE, AWAY, TOTAL, FIRST, SECOND = range(6, 13)
 NODE_ROWS = 13
 # Rows of the array of a line's parts.
@@ -64,11 +64,12 @@ def bounds(parts: int, delta: float, of_n: Floats, of_parts: Floats) -> None:
 
 
 @vectorised
-def _prepare(count: int, ref: float, delta: float, middle: float, nodes: Floats) -> None:
+def _prepare(count: int, ref: float, weight: float, delta: float, middle: float, nodes: Floats) -> None:
     """Fill in E, one over it, and all of the log density that parts share."""
     for i in range(count):
         e = exp(nodes[LOG_E, i])
         noise = nodes[LEVEL, i] + nodes[SLOPE, i] * (e - nodes[KINK, i])
+        nodes[FACTOR, i] = weight * nodes[SPAN, i]
         nodes[E, i] = e
         nodes[INVERSE, i] = 1.0 / e
         nodes[BASE, i] = -noise - ref - delta * nodes[LOG_E, i]
@@ -116,19 +117,19 @@ def _add_parts(
                 weights[k, i] = 0.0
 
 
-@inner
+@uncounted
 def weigh(  # noqa: C901, PLR0912 - one compiled loop
-    count: int, n: float, delta: float, middle: float, ref: float, parts: int, keeps: bool, nodes: Floats,
-    of_parts: Floats, blocks: Integers, weights: Floats,
+    count: int, n: float, delta: float, middle: float, ref: float, weight: float, parts: int, keeps: bool,
+    nodes: Floats, of_parts: Floats, blocks: Integers, weights: Floats,
 ) -> None:  # fmt: skip
     """Fill in the sums of the parts at a line's nodes, and of all parts; ``keeps`` fills in weights too."""
     power = (n - 1.0) / 2.0 + delta
     whole = (count + BLOCK - 1) // BLOCK * BLOCK
     for i in range(count, whole):
-        for row in range(FACTOR):
+        for row in range(SPAN):
             nodes[row, i] = nodes[row, count - 1]
-        nodes[FACTOR, i] = 0.0
-    _prepare(whole, ref, delta, middle, nodes)
+        nodes[SPAN, i] = 0.0
+    _prepare(whole, ref, weight, delta, middle, nodes)
     padded = (parts + BLOCK - 1) // BLOCK * BLOCK
     for k in range(parts):
         blocks[0, k], blocks[1, k] = -1, 0
@@ -179,7 +180,7 @@ def log_moments(count: int, half_n: float, after: float, known: float, nodes: Fl
     return first, second
 
 
-@inner
+@uncounted
 def add_line(
     n: float, middle: float, parts: int, of_n: Floats, of_parts: Floats, about: Floats, sums: Floats
 ) -> None:
