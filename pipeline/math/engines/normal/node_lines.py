@@ -26,6 +26,18 @@ from suffice.pipeline.math.engines.normal.node_weights import (
     LEVEL,
     LOC,
     LOG_E,
+    MOST_NODES,
+    N_AFTER,
+    N_BEST,
+    N_CONSTANT,
+    N_FALLS,
+    N_MEAN,
+    N_OVER,
+    N_PRECISION,
+    N_RHO,
+    N_SHRUNK,
+    N_SQUARE,
+    N_WIDTH,
     NODES,
     OVER,
     RHO,
@@ -42,8 +54,8 @@ if TYPE_CHECKING:
     from suffice.pipeline.math.engines.normal.node_weights import Integers
     from suffice.typing import Floats
 
-ROWS, PARTS = 16, 40
-"""The most components and parts of a prior that a cell may have."""
+ROWS = 16
+"""The most components that a cell may have."""
 SUMS = 12
 """Sums over nodes of 1, mean, its square, variance, its square, N, log variance, its square; least noise; of
 heavy tails the mass, and both squares."""
@@ -57,8 +69,6 @@ _LONG_TAILS = 3.5
 _FALLING = 2.0
 """Times the nats of a panel that a steeper tail may fall within one."""
 MOST_PANELS = 300
-MOST_NODES = 1824
-"""Of a line."""
 _SERIES = 0.1
 """Up to which six terms of a logarithm are all of it."""
 _LOG_5 = math.log(5.0)
@@ -125,7 +135,7 @@ def widest_panel(prior: Floats, m: float) -> float:
 
 @uncounted
 def set_n(n: float, prior: Floats, n_terms: Floats, of_n: Floats) -> float:
-    """Fill in what depends on N alone, (11, n_parts); return the log of a bound of p(N, m) over all m."""
+    """Fill in what depends on N alone, (N_ROWS, n_parts); return the log of a bound of p(N, m) over all m."""
     whole = max(n, 1.0)
     log_n_prior = n_terms[0] - n_terms[1] * math.log1p(n)
     alpha = max(n - 1.0, 0.0) / 2.0
@@ -148,18 +158,19 @@ def set_n(n: float, prior: Floats, n_terms: Floats, of_n: Floats) -> float:
             constant += 0.5 * math.log(whole * precision / (precision + whole)) - _HALF_LOG_2_PI
         over_n = precision / (precision + whole)
         after = concentration + n / 2.0
-        of_n[0, k], of_n[1, k], of_n[2, k] = constant, 2.0 * scale / whole, over_n
-        of_n[3, k], of_n[4, k], of_n[5, k] = precision + n, n / (precision + n), after
-        of_n[6, k] = 1.0 / (after - 1.0) if after > 1.0 else 0.0
-        of_n[7, k] = 1.0 / (after - 2.0) if after > 2.0 else 0.0
+        of_n[N_CONSTANT + k], of_n[N_RHO + k], of_n[N_OVER + k] = constant, 2.0 * scale / whole, over_n
+        of_n[N_PRECISION + k], of_n[N_SHRUNK + k] = precision + n, n / (precision + n)
+        of_n[N_AFTER + k] = after
+        of_n[N_MEAN + k] = 1.0 / (after - 1.0) if after > 1.0 else 0.0
+        of_n[N_SQUARE + k] = 1.0 / (after - 2.0) if after > 2.0 else 0.0
         if n >= 2.0:
             # The best density over E, at E = rho alpha / delta, but for -delta log(rho).
-            of_n[8, k] = (
+            of_n[N_BEST + k] = (
                 constant - (alpha + delta) * math.log1p(delta / alpha) - delta * math.log(alpha / delta)
             )
-            of_n[9, k] = math.log1p(alpha / delta)
+            of_n[N_FALLS + k] = math.log1p(alpha / delta)
             # Four standard deviations of a part with long tails over log E, three of a steep one.
-            of_n[10, k] = (3.0 + min(_LONG_TAILS / delta, 1.0)) * math.sqrt(1.0 / alpha + 1.0 / delta)
+            of_n[N_WIDTH + k] = (3.0 + min(_LONG_TAILS / delta, 1.0)) * math.sqrt(1.0 / alpha + 1.0 / delta)
         # Given N the mean is Student's t, whose density is at most that of its middle, and that below 1 / sd.
         width = math.sqrt(scale / concentration * (1.0 / precision + 1.0 / whole))
         best = prior[0, k] + log_n_prior - math.log(width)
@@ -177,14 +188,14 @@ def add_point(
     sums: Floats, about: Floats, store: bool, merging: Floats, tables: Floats, keys: Integers, picked: Floats,
 ) -> bool:  # fmt: skip
     """Add a point of one part where E is 0; ``loc`` is from the middle that is known."""
-    after, over = of_n[5, k], 1.0 / of_n[3, k]
-    centre = scale * of_n[6, k]
+    after, over = of_n[N_AFTER + k], 1.0 / of_n[N_PRECISION + k]
+    centre = scale * of_n[N_MEAN + k]
     sums[0] += w
     sums[1] += w * loc
     sums[2] += w * (loc * loc + centre * over)
     away = centre - about[1]
     sums[3] += w * away
-    sums[4] += w * (away * away + centre * centre * of_n[7, k])
+    sums[4] += w * (away * away + centre * centre * of_n[N_SQUARE + k])
     sums[5] += w * n
     if not w > about[6]:
         return True
@@ -220,12 +231,12 @@ def integrate_line(  # noqa: C901, PLR0911, PLR0912, PLR0915 - one compiled loop
     away = m - prior[1, 0]
     least_rho, most_rho = math.inf, 0.0
     for k in range(parts):
-        of_parts[CONSTANT, k] = of_n[0, k]
-        of_parts[RHO, k] = of_n[1, k] + of_n[2, k] * away * away
-        of_parts[LOC, k] = of_n[4, k] * away + prior[1, 0] - about[0]
-        of_parts[OVER, k] = 1.0 / of_n[3, k]
-        least_rho = min(least_rho, of_parts[RHO, k])
-        most_rho = max(most_rho, of_parts[RHO, k])
+        of_parts[CONSTANT + k] = of_n[N_CONSTANT + k]
+        of_parts[RHO + k] = of_n[N_RHO + k] + of_n[N_OVER + k] * away * away
+        of_parts[LOC + k] = of_n[N_SHRUNK + k] * away + prior[1, 0] - about[0]
+        of_parts[OVER + k] = 1.0 / of_n[N_PRECISION + k]
+        least_rho = min(least_rho, of_parts[RHO + k])
+        most_rho = max(most_rho, of_parts[RHO + k])
     kinks[0], count, outer = 0.0, 1, 0.0
     for j in range(len(y)):
         if rows[j, 2] != 0.0:
@@ -245,7 +256,7 @@ def integrate_line(  # noqa: C901, PLR0911, PLR0912, PLR0915 - one compiled loop
     bounds(parts, delta, of_n, of_parts)
     bound = -math.inf
     for k in range(parts):
-        bound = max(bound, of_parts[BOUND, k])
+        bound = max(bound, of_parts[BOUND + k])
     short = min(2.0, 4.0 / (outer * max(middle, least_rho)))
     cut = lowest + FIRST_CUT
     if mass > 0.0:
@@ -273,9 +284,9 @@ def integrate_line(  # noqa: C901, PLR0911, PLR0912, PLR0915 - one compiled loop
     # Below, even the narrowest part leaves too little. With x = alpha log(1 + rho / E) its density is below
     # its best by x - delta (1 + log(x / delta)) or more, and log t <= t / 5 + log 5 - 1.
     dropped = cut - lowest + 1.0
-    dropped = min(1.25 * (dropped + _LOG_5 * delta), dropped + delta * (1.0 + of_n[9, 0]))
+    dropped = min(1.25 * (dropped + _LOG_5 * delta), dropped + delta * (1.0 + of_n[N_FALLS]))
     low = max(low, least_rho / math.expm1(min(dropped / alpha, 500.0)))
-    width = of_n[10, 0]
+    width = of_n[N_WIDTH]
     points = rule[2]
     used = 0
     for i in range(count):
@@ -312,23 +323,23 @@ def integrate_line(  # noqa: C901, PLR0911, PLR0912, PLR0915 - one compiled loop
             if stop + 0.3 * (stop - start) > end:
                 stop = end
             length = _log_ratio((stop - start) / start)
-            if used + points + BLOCK > nodes.shape[1]:
+            if used + points + BLOCK > MOST_NODES:
                 return False
             for node in range(points):
-                nodes[LOG_E, used + node] = log_start + length * NODES[points, node]
-                nodes[SPAN, used + node] = length * WEIGHTS[points, node]
+                nodes[LOG_E + used + node] = log_start + length * NODES[points, node]
+                nodes[SPAN + used + node] = length * WEIGHTS[points, node]
             used += points
             start = stop
             log_start += length
         for node in range(before, used):
-            nodes[KINK, node], nodes[LEVEL, node], nodes[SLOPE, node] = kinks[i], noise[i], slope
+            nodes[KINK + node], nodes[LEVEL + node], nodes[SLOPE + node] = kinks[i], noise[i], slope
     if used == 0:
         return True
     apart = store and n < about[7]
     weigh(used, n, delta, middle, ref, weight, parts, apart, nodes, of_parts, blocks, weights)
     add_line(n, middle, parts, of_n, of_parts, about, sums)
     if not store:
-        first_of, second_of = log_moments(used, 0.5 * n, of_n[5, 0], about[2], nodes)
+        first_of, second_of = log_moments(used, 0.5 * n, of_n[N_AFTER], about[2], nodes)
         sums[6] += first_of
         sums[7] += second_of
         return True

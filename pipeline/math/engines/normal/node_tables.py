@@ -15,6 +15,9 @@ from suffice.pipeline.math.engines.normal.node_weights import (
     LOC,
     LOG_E,
     MASS,
+    MOST_NODES,
+    N_AFTER,
+    N_SHRUNK,
     NODES,
     OVER,
     RHO,
@@ -32,8 +35,8 @@ if TYPE_CHECKING:
 SLOTS, FIELDS = 4096, 4
 """Slots of a table of merged components, and sums in each."""
 # Rows of the array of what is to be merged; the last two are of scales over half of N, but for E.
-WEIGHT, AT, SQUARE, SCALE, LONG, REST, REST_SQUARE = range(7)
-MERGING_ROWS = 7
+MERGING_ROWS, MOST_MERGED = 7, 3 * MOST_NODES
+WEIGHT, AT, SQUARE, SCALE, LONG, REST, REST_SQUARE = range(0, MERGING_ROWS * MOST_MERGED, MOST_MERGED)
 _FAR = 30000.0
 _TOLD = 4.0
 """Spreads from the middle beyond which locations are told apart by their logarithm."""
@@ -92,7 +95,7 @@ def _key(loc: float, square: float, degrees: float, tails: int) -> int:
 def _put(which: int, count: int, after: float, merging: Floats, tables: Floats, keys: Integers) -> bool:
     """Add to merged components of a marginal; false where the table is full."""
     for i in range(count):
-        w, at, square = merging[WEIGHT, i], merging[AT, i], merging[SQUARE, i]
+        w, at, square = merging[WEIGHT + i], merging[AT + i], merging[SQUARE + i]
         key = _key(at, square, 2.0 * after, which + 1)
         slot = ((key * 0x9E3779B97F4A7C1) >> 20) & (SLOTS - 1)
         tried = 0
@@ -113,13 +116,13 @@ def _put(which: int, count: int, after: float, merging: Floats, tables: Floats, 
 def _positions(count: int, half_n: float, after: float, known: float, merging: Floats) -> None:
     """Fill in scales, logs of variances and squared widths of these."""
     for i in range(count):
-        e, rest = exp(merging[AT, i]), merging[REST, i]
+        e, rest = exp(merging[AT + i]), merging[REST + i]
         whole = rest + e
-        scatter = max(merging[REST_SQUARE, i] - rest * rest, 0.0) / (whole * whole)
-        length = merging[LONG, i] * e / whole
-        merging[SCALE, i] = half_n * whole
-        merging[AT, i] = log(half_n * whole / after) - known
-        merging[SQUARE, i] = 1.0 / after + scatter + length * length / 12.0
+        scatter = max(merging[REST_SQUARE + i] - rest * rest, 0.0) / (whole * whole)
+        length = merging[LONG + i] * e / whole
+        merging[SCALE + i] = half_n * whole
+        merging[AT + i] = log(half_n * whole / after) - known
+        merging[SQUARE + i] = 1.0 / after + scatter + length * length / 12.0
 
 
 @uncounted
@@ -129,8 +132,8 @@ def _put_variances(
     """Add inverse gammas of the variance."""
     unit = 1.0 / about[5]
     for i in range(count):
-        merging[AT, i] *= unit
-        merging[SQUARE, i] *= unit * unit
+        merging[AT + i] *= unit
+        merging[SQUARE + i] *= unit * unit
     return _put(1, count, after, merging, tables, keys)
 
 
@@ -145,8 +148,8 @@ def _put_means(
     """
     unit = 1.0 / about[4]
     for i in range(count):
-        merging[AT, i] = (loc - about[3]) * unit
-        merging[SQUARE, i] = (merging[SCALE, i] / after * over + square) * unit * unit
+        merging[AT + i] = (loc - about[3]) * unit
+        merging[SQUARE + i] = (merging[SCALE + i] / after * over + square) * unit * unit
     return _put(0, count, after, merging, tables, keys)
 
 
@@ -157,29 +160,29 @@ def _cut(count: int, points: int, longest: float, least: float, nodes: Floats, m
     for first in range(0, count, points):
         mass, rest = 0.0, 0.0
         for i in range(first, first + points):
-            mass += nodes[TOTAL, i]
-            rest += nodes[FIRST, i]
+            mass += nodes[TOTAL + i]
+            rest += nodes[FIRST + i]
         if not mass > least:
             continue
-        length = nodes[SPAN, first] / WEIGHTS[points, 0]
-        start = nodes[LOG_E, first] - length * NODES[points, 0]
-        e = nodes[E, first + points - 1]
+        length = nodes[SPAN + first] / WEIGHTS[points, 0]
+        start = nodes[LOG_E + first] - length * NODES[points, 0]
+        e = nodes[E + first + points - 1]
         pieces = min(int(length * e / ((rest / mass + e) * longest)) + 1, _MOST_PIECES)
         length /= pieces
         for piece in range(pieces):
             w, away, rest, rest_square = 0.0, 0.0, 0.0, 0.0
             for i in range(points):
                 share = MASSES[points, pieces, piece, i]
-                w += share * nodes[TOTAL, first + i]
-                away += MOMENTS[points, pieces, piece, i] * nodes[TOTAL, first + i]
-                rest += share * nodes[FIRST, first + i]
-                rest_square += share * nodes[SECOND, first + i]
+                w += share * nodes[TOTAL + first + i]
+                away += MOMENTS[points, pieces, piece, i] * nodes[TOTAL + first + i]
+                rest += share * nodes[FIRST + first + i]
+                rest_square += share * nodes[SECOND + first + i]
             # Where the density falls by far within a panel the polynomial may be below 0.
             if w > least:
                 away = min(max(away * pieces / w, -0.5), 0.5)
-                merging[WEIGHT, kept], merging[AT, kept] = w, start + (piece + 0.5 + away) * length
-                merging[REST, kept], merging[REST_SQUARE, kept] = max(rest / w, 0.0), rest_square / w
-                merging[LONG, kept] = length
+                merging[WEIGHT + kept], merging[AT + kept] = w, start + (piece + 0.5 + away) * length
+                merging[REST + kept], merging[REST_SQUARE + kept] = max(rest / w, 0.0), rest_square / w
+                merging[LONG + kept] = length
                 kept += 1
     return kept
 
@@ -191,10 +194,10 @@ def _whole(count: int, points: int, half_n: float, least: float, nodes: Floats, 
     for first in range(0, count, points):
         mass, scale = 0.0, 0.0
         for i in range(first, first + points):
-            mass += nodes[TOTAL, i]
-            scale += nodes[FIRST, i] + nodes[TOTAL, i] * nodes[E, i]
+            mass += nodes[TOTAL + i]
+            scale += nodes[FIRST + i] + nodes[TOTAL + i] * nodes[E + i]
         if mass > least:
-            merging[WEIGHT, kept], merging[SCALE, kept] = mass, half_n * scale / mass
+            merging[WEIGHT + kept], merging[SCALE + kept] = mass, half_n * scale / mass
             kept += 1
     return kept
 
@@ -213,14 +216,14 @@ def _put_panels(
     _positions(kept, half_n, after, about[2], merging)
     if len(picked) > 1:
         for i in range(kept):
-            scatter = merging[SQUARE, i] - 1.0 / after
+            scatter = merging[SQUARE + i] - 1.0 / after
             if after < _FEW:
                 # Widened, an inverse gamma of a heavy tail would have far larger moments.
-                length = merging[LONG, i] * (1.0 - merging[REST, i] * half_n / merging[SCALE, i])
+                length = merging[LONG + i] * (1.0 - merging[REST + i] * half_n / merging[SCALE + i])
                 scatter -= length * length / 12.0
             pick(
-                merging[WEIGHT, i], about[0] + loc, merging[SCALE, i] / after * over + square,
-                merging[AT, i] + about[2] - 0.5 * scatter, 1.0 / after + scatter, after, picked,
+                merging[WEIGHT + i], about[0] + loc, merging[SCALE + i] / after * over + square,
+                merging[AT + i] + about[2] - 0.5 * scatter, 1.0 / after + scatter, after, picked,
             )  # fmt: skip
     if not _put_variances(kept, after, about, merging, tables, keys):
         return False
@@ -238,17 +241,17 @@ def put_line(
     """Add a line, all parts of the prior as one by two moments of their scales."""
     mass, loc, square, over = 0.0, 0.0, 0.0, 0.0
     for k in range(parts):
-        w = of_parts[MASS, k]
+        w = of_parts[MASS + k]
         mass += w
-        loc += w * of_parts[LOC, k]
-        square += w * of_parts[LOC, k] * of_parts[LOC, k]
-        over += w * of_parts[OVER, k]
+        loc += w * of_parts[LOC + k]
+        square += w * of_parts[LOC + k] * of_parts[LOC + k]
+        over += w * of_parts[OVER + k]
     if not mass > about[6]:
         return True
     loc /= mass
     square = max(square / mass - loc * loc, 0.0) + span_m * span_m / 12.0
     return _put_panels(
-        n, count, points, loc + shift_m, square, over / mass, of_n[5, 0], nodes, about, merging, tables,
+        n, count, points, loc + shift_m, square, over / mass, of_n[N_AFTER], nodes, about, merging, tables,
         keys, picked, apart=False,
     )  # fmt: skip
 
@@ -261,15 +264,15 @@ def put_parts(
 ) -> bool:  # fmt: skip
     """Add a line part by part; sums of all parts at its nodes are no more."""
     for k in range(parts):
-        if not of_parts[MASS, k] > about[6]:
+        if not of_parts[MASS + k] > about[6]:
             continue
-        rho, shrunk = of_parts[RHO, k], of_n[4, k]
+        rho, shrunk, row = of_parts[RHO + k], of_n[N_SHRUNK + k], k * MOST_NODES
         for i in range(count):
-            w = weights[k, i]
-            nodes[TOTAL, i], nodes[FIRST, i], nodes[SECOND, i] = w, w * rho, w * rho * rho
+            w = weights[row + i]
+            nodes[TOTAL + i], nodes[FIRST + i], nodes[SECOND + i] = w, w * rho, w * rho * rho
         if not _put_panels(
-            n, count, points, of_parts[LOC, k] + shrunk * shift_m, shrunk * shrunk * span_m * span_m / 12.0,
-            of_parts[OVER, k], of_n[5, 0], nodes, about, merging, tables, keys, picked, apart=True,
+            n, count, points, of_parts[LOC + k] + shrunk * shift_m, shrunk * shrunk * span_m * span_m / 12.0,
+            of_parts[OVER + k], of_n[N_AFTER], nodes, about, merging, tables, keys, picked, apart=True,
         ):  # fmt: skip
             return False
     return True
@@ -283,8 +286,8 @@ def put_point(
     """Add one inverse gamma, and one Student distribution about an interval of means."""
     square, position = length * length / 12.0, math.log(scale / after)
     pick(w, about[0] + loc, scale / after * over + square, position, 1.0 / after, after, picked)
-    merging[WEIGHT, 0], merging[SCALE, 0] = w, scale
-    merging[AT, 0], merging[SQUARE, 0] = position - about[2], 1.0 / after
+    merging[WEIGHT + 0], merging[SCALE + 0] = w, scale
+    merging[AT + 0], merging[SQUARE + 0] = position - about[2], 1.0 / after
     return _put_variances(1, after, about, merging, tables, keys) and _put_means(
         1, after, over, loc, square, about, merging, tables, keys
     )
