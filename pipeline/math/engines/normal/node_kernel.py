@@ -401,7 +401,7 @@ def _cells(  # noqa: C901, PLR0912, PLR0915 - one compiled loop
 ) -> None:  # fmt: skip
     """Integrate some cells; ``status`` is the level that was enough, or -1."""
     of_n, of_parts = np.zeros(N_ROWS * PARTS), np.zeros(PART_ROWS * PARTS)
-    nodes, weights = np.empty(NODE_ROWS * MOST_NODES), np.empty(PARTS * MOST_NODES)
+    nodes, weights = np.ones(NODE_ROWS * MOST_NODES), np.empty(PARTS * MOST_NODES)
     blocks = np.empty((2, PARTS), dtype=np.int64)
     merging = np.empty(MERGING_ROWS * MOST_MERGED)
     tables, keys = np.empty((2, SLOTS, FIELDS)), np.empty((2, SLOTS), dtype=np.int64)

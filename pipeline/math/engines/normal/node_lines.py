@@ -25,7 +25,7 @@ from suffice.pipeline.math.engines.normal.node_weights import (
     KINK,
     LEVEL,
     LOC,
-    LOG_E,
+    LONGER,
     MOST_NODES,
     N_AFTER,
     N_BEST,
@@ -38,15 +38,14 @@ from suffice.pipeline.math.engines.normal.node_weights import (
     N_SHRUNK,
     N_SQUARE,
     N_WIDTH,
-    NODES,
     OVER,
     RHO,
     SLOPE,
-    SPAN,
-    WEIGHTS,
+    START,
     add_line,
     bounds,
     log_moments,
+    place_nodes,
     weigh,
 )
 
@@ -69,8 +68,6 @@ _LONG_TAILS = 3.5
 _FALLING = 2.0
 """Times the nats of a panel that a steeper tail may fall within one."""
 MOST_PANELS = 300
-_SERIES = 0.1
-"""Up to which six terms of a logarithm are all of it."""
 _LOG_5 = math.log(5.0)
 _HALF_LOG_2_PI = 0.5 * math.log(2.0 * math.pi)
 
@@ -208,16 +205,6 @@ def add_point(
 
 
 @uncounted
-def _log_ratio(more: float) -> float:
-    """Logarithm of 1 + ``more``, without a call where it is near 0."""
-    if more > _SERIES:
-        return math.log(1.0 + more)
-    s = more / (2.0 + more)
-    z = s * s
-    return 2.0 * s * (1.0 + z * (1.0 / 3.0 + z * (1.0 / 5.0 + z * (1.0 / 7.0 + z * (1.0 / 9.0 + z / 11.0)))))
-
-
-@uncounted
 def integrate_line(  # noqa: C901, PLR0911, PLR0912, PLR0915 - one compiled loop
     n: float, m: float, weight: float, span_m: float, shift_m: float, mass: float, rule: Integers,
     nats: Floats, y: Floats, rows: Floats, prior: Floats, of_n: Floats, ref: float, sums: Floats,
@@ -288,22 +275,21 @@ def integrate_line(  # noqa: C901, PLR0911, PLR0912, PLR0915 - one compiled loop
     low = max(low, least_rho / math.expm1(min(dropped / alpha, 500.0)))
     width = of_n[N_WIDTH]
     points = rule[2]
-    used = 0
+    panels = 0
     for i in range(count):
         start = max(kinks[i], low)
         end = min(kinks[i + 1], high) if i + 1 < count else high
         if not end > start * (1.0 + 1e-15):
             continue
         slope = outer if i + 1 == count else (noise[i + 1] - noise[i]) / (kinks[i + 1] - kinks[i])
-        log_start = math.log(start)
-        before = used
+        here, per_slope = noise[i] + slope * (start - kinks[i]) - sums[8] - 4.0, 1.0 / abs(slope)
+        if slope < 0.0:
+            here -= 2.0 * nats[2]
+        before = panels
         while start < end:
             stop = end
-            here = noise[i] + slope * (start - kinks[i]) - sums[8]
-            if slope > 0.0:
-                stop = min(stop, start + graded(nats[2], here - 4.0) / slope)
-            elif slope < 0.0:
-                stop = min(stop, start - graded(nats[2], here - 4.0 - 2.0 * nats[2]) / slope)
+            if slope != 0.0:
+                stop = min(stop, start + graded(nats[2], here) * per_slope)
             step = width
             rises = (alpha * least_rho - delta * start) / (start + least_rho)
             if rises > 0.0:
@@ -322,19 +308,18 @@ def integrate_line(  # noqa: C901, PLR0911, PLR0912, PLR0915 - one compiled loop
                 stop = min(stop, start * math.exp(step))
             if stop + 0.3 * (stop - start) > end:
                 stop = end
-            length = _log_ratio((stop - start) / start)
-            if used + points + BLOCK > MOST_NODES:
+            if (panels + 1) * points + BLOCK > MOST_NODES:
                 return False
-            for node in range(points):
-                nodes[LOG_E + used + node] = log_start + length * NODES[points, node]
-                nodes[SPAN + used + node] = length * WEIGHTS[points, node]
-            used += points
+            nodes[START + panels], nodes[LONGER + panels] = start, (stop - start) / start
+            panels += 1
+            here += slope * (stop - start)
             start = stop
-            log_start += length
-        for node in range(before, used):
+        for node in range(before * points, panels * points):
             nodes[KINK + node], nodes[LEVEL + node], nodes[SLOPE + node] = kinks[i], noise[i], slope
+    used = panels * points
     if used == 0:
         return True
+    place_nodes(panels, points, nodes)
     apart = store and n < about[7]
     weigh(used, n, delta, middle, ref, weight, parts, apart, nodes, of_parts, blocks, weights)
     add_line(n, middle, parts, of_n, of_parts, about, sums)

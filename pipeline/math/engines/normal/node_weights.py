@@ -39,9 +39,11 @@ PARTS, MOST_NODES = 40, 1824
 # Rows are pieces of one array, of a length that is known where it is compiled: what is written to a row is no
 # other row, and no loop has to ask.
 # Rows of a line's nodes. The first five are what makes the next ones.
-NODE_ROWS = 13
+NODE_ROWS = 17
 LOG_E, KINK, LEVEL, SLOPE, SPAN, FACTOR = range(0, 6 * MOST_NODES, MOST_NODES)
-E, INVERSE, BASE, AWAY, TOTAL, FIRST, SECOND = range(6 * MOST_NODES, NODE_ROWS * MOST_NODES, MOST_NODES)
+E, INVERSE, BASE, AWAY, TOTAL, FIRST, SECOND = range(6 * MOST_NODES, 13 * MOST_NODES, MOST_NODES)
+# Rows of its panels: where they start, by how much of it they end later, and the logarithms of both.
+START, LONGER, LOG_START, LENGTH = range(13 * MOST_NODES, NODE_ROWS * MOST_NODES, MOST_NODES)
 # Rows of a line's parts.
 PART_ROWS = 12
 CONSTANT, RHO, LOC, OVER, AT_LOW, AT_HIGH = range(0, 6 * PARTS, PARTS)
@@ -70,6 +72,27 @@ def bounds(parts: int, delta: float, of_n: Floats, of_parts: Floats) -> None:
     """Logs of the best densities of the parts over E."""
     for k in range(parts):
         of_parts[BOUND + k] = of_n[N_BEST + k] - delta * log(of_parts[RHO + k])
+
+
+@vectorised
+def _panel_logs(count: int, nodes: Floats) -> None:
+    """Fill in where panels start in log E, and how long they are."""
+    for i in range(count):
+        nodes[LOG_START + i] = log(nodes[START + i])
+        nodes[LENGTH + i] = log1p(nodes[LONGER + i])
+
+
+@uncounted
+def place_nodes(panels: int, points: int, nodes: Floats) -> None:
+    """Place the nodes of a line's panels."""
+    _panel_logs((panels + BLOCK - 1) // BLOCK * BLOCK, nodes)
+    i = 0
+    for panel in range(panels):
+        start, length = nodes[LOG_START + panel], nodes[LENGTH + panel]
+        for node in range(points):
+            nodes[LOG_E + i] = start + length * NODES[points, node]
+            nodes[SPAN + i] = length * WEIGHTS[points, node]
+            i += 1
 
 
 @vectorised
