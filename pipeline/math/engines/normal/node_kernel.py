@@ -55,8 +55,6 @@ __all__ = ["NUMBER", "PICK_FIELDS", "RULES", "SPARE", "cells"]
 
 _MOST_SLICES = 3000
 _GOLDEN, _SECTIONS = 0.5 * (3.0 - math.sqrt(5.0)), 25
-_LEVEL = 1e-3
-"""Nats between which the least noise lies where sections end."""
 _TRUSTED = 0.3
 """Of the tolerance: nothing smaller is stated, as rules are off alike by some of it."""
 _NEAR = 16.0
@@ -124,22 +122,19 @@ def _slice(  # noqa: C901, PLR0912, PLR0915 - one compiled loop
     middle = at[index]
     # Golden sections: the least noise is convex in m, so its minimum is beside the best of these.
     left, right = at[max(index - 1, 0)], at[min(index + 1, count - 1)]
-    end_left, end_right = least_noise(y, rows, n, left), least_noise(y, rows, n, right)
     inner_left, inner_right = left + _GOLDEN * (right - left), right - _GOLDEN * (right - left)
     value_left, value_right = least_noise(y, rows, n, inner_left), least_noise(y, rows, n, inner_right)
     for _ in range(_SECTIONS):
-        if max(end_left, end_right) - least < _LEVEL:
-            break
         if value_left < value_right:
             if value_left < least:
                 middle, least = inner_left, value_left
-            right, end_right, inner_right, value_right = inner_right, value_right, inner_left, value_left
+            right, inner_right, value_right = inner_right, inner_left, value_left
             inner_left = left + _GOLDEN * (right - left)
             value_left = least_noise(y, rows, n, inner_left)
         else:
             if value_right < least:
                 middle, least = inner_right, value_right
-            left, end_left, inner_left, value_left = inner_left, value_left, inner_right, value_right
+            left, inner_left, value_left = inner_left, inner_right, value_right
             inner_right = right - _GOLDEN * (right - left)
             value_right = least_noise(y, rows, n, inner_right)
     state[0], state[1] = least, 0.0
