@@ -85,8 +85,8 @@ def _slice(  # noqa: C901, PLR0912, PLR0915 - one compiled loop
     n: float, weight: float, rule: Integers, nats: Floats, y: Floats, rows: Floats, prior: Floats,
     n_terms: Floats, of_n: Floats, nats_of_n: float, known: float, ref: float, sums: Floats, about: Floats,
     store: bool, merging: Floats, tables: Floats, keys: Integers, picked: Floats, nodes: Floats,
-    of_parts: Floats,
-    blocks: Integers, weights: Floats, state: Floats, kinks: Floats, noise: Floats, at: Floats,
+    of_parts: Floats, blocks: Integers, weights: Floats, state: Floats, kinks: Floats, noise: Floats,
+    at: Floats,
 ) -> bool:  # fmt: skip
     """Integrate over m and log E, given N >= 2; ``state`` gets the least noise and whether it was cut."""
     bound = set_n(n, prior, n_terms, of_n)
@@ -309,8 +309,7 @@ def _all_n(  # noqa: C901, PLR0912 - one compiled loop
     estimate: float, nats_of_n: float, support: Floats, rule: Integers, nats: Floats, y: Floats, rows: Floats,
     prior: Floats, n_terms: Floats, of_n: Floats, known: float, ref: float, sums: Floats, about: Floats,
     store: bool, merging: Floats, tables: Floats, keys: Integers, picked: Floats, nodes: Floats,
-    of_parts: Floats,
-    blocks: Integers, weights: Floats,
+    of_parts: Floats, blocks: Integers, weights: Floats,
 ) -> bool:  # fmt: skip
     """Sum over N: from what was observed outward, integers one by one where they are few."""
     least, most = max(support[0], 2.0), support[1]
@@ -338,8 +337,7 @@ def _all_n(  # noqa: C901, PLR0912 - one compiled loop
                     if not _slice(
                         middle + direction * offset[i], weight[i], rule, nats, y, rows, prior, n_terms, of_n,
                         nats_of_n, known, ref, sums, about, store, merging, tables, keys, picked, nodes,
-                        of_parts,
-                        blocks, weights, state, kinks, noise, at,
+                        of_parts, blocks, weights, state, kinks, noise, at,
                     ):  # fmt: skip
                         return False
                     skipped = skipped and state[1] > 0.0

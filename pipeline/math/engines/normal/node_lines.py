@@ -209,8 +209,7 @@ def integrate_line(  # noqa: C901, PLR0911, PLR0912, PLR0915 - one compiled loop
     n: float, m: float, weight: float, span_m: float, shift_m: float, mass: float, rule: Integers,
     nats: Floats, y: Floats, rows: Floats, prior: Floats, of_n: Floats, ref: float, sums: Floats,
     about: Floats, store: bool, merging: Floats, tables: Floats, keys: Integers, picked: Floats,
-    nodes: Floats,
-    of_parts: Floats, blocks: Integers, weights: Floats, kinks: Floats, noise: Floats,
+    nodes: Floats, of_parts: Floats, blocks: Integers, weights: Floats, kinks: Floats, noise: Floats,
 ) -> bool:  # fmt: skip
     """Integrate over log E, given N >= 2 and m."""
     parts = prior.shape[1]
