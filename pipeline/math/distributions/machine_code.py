@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     def inner(function: Function) -> Function:
         """Compile for what a function is called with, by other loops."""
 
+    def uncounted(function: Function) -> Function:
+        """Compile as ``inner`` does what makes no arrays: nobody counts who else has those it is given."""
+
     def vectorised(function: Function) -> Function:
         """Compile as ``inner`` does, but with products and sums in one rounding."""
 
@@ -27,6 +30,7 @@ if TYPE_CHECKING:
 
 else:
     inner = numba.njit(nogil=True, error_model="numpy")
+    uncounted = numba.njit(nogil=True, error_model="numpy", _nrt=False)
     vectorised = numba.njit(nogil=True, error_model="numpy", fastmath={"contract"})
     merged = numba.njit(nogil=True, error_model="numpy", fastmath={"contract"}, forceinline=True)
     reordered = numba.njit(nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz"})

@@ -13,13 +13,11 @@ import numpy as np
 from numba import types
 
 from suffice.pipeline.math.distributions.integer_rules import integer_rule
-from suffice.pipeline.math.distributions.machine_code import compiled, inner, read, written
+from suffice.pipeline.math.distributions.machine_code import compiled, inner, read, uncounted, written
 from suffice.pipeline.math.engines.normal.node_lines import (
     FIRST_CUT,
     MERGED,
-    MOST_NODES,
     MOST_PANELS,
-    PARTS,
     ROWS,
     SUMS,
     add_point,
@@ -32,8 +30,22 @@ from suffice.pipeline.math.engines.normal.node_lines import (
     widest_panel,
 )
 from suffice.pipeline.math.engines.normal.node_picks import NUMBER, PICK_FIELDS, SPARE, start_picking
-from suffice.pipeline.math.engines.normal.node_tables import FIELDS, MERGING_ROWS, SLOTS
-from suffice.pipeline.math.engines.normal.node_weights import MIDDLES, NODE_ROWS, NODES, PART_ROWS, WEIGHTS
+from suffice.pipeline.math.engines.normal.node_tables import FIELDS, MERGING_ROWS, MOST_MERGED, SLOTS
+from suffice.pipeline.math.engines.normal.node_weights import (
+    MIDDLES,
+    MOST_NODES,
+    N_AFTER,
+    N_CONSTANT,
+    N_OVER,
+    N_RHO,
+    N_ROWS,
+    N_SHRUNK,
+    NODE_ROWS,
+    NODES,
+    PART_ROWS,
+    PARTS,
+    WEIGHTS,
+)
 
 if TYPE_CHECKING:
     from suffice.pipeline.math.engines.normal.node_weights import Integers
@@ -45,8 +57,6 @@ _MOST_SLICES = 3000
 _GOLDEN, _SECTIONS = 0.5 * (3.0 - math.sqrt(5.0)), 25
 _TRUSTED = 0.3
 """Of the tolerance: nothing smaller is stated, as rules are off alike by some of it."""
-_MOST_MERGED = 12 * MOST_NODES // 4
-"""Pieces of a line's panels."""
 _NEAR = 16.0
 """Below this many records all of them are nodes."""
 _KEPT = 1e-7
@@ -70,17 +80,16 @@ RULES: tuple[tuple[tuple[int, int, int], tuple[float, float, float, float]], ...
 )
 
 
-@inner
+@uncounted
 def _slice(  # noqa: C901, PLR0912, PLR0915 - one compiled loop
     n: float, weight: float, rule: Integers, nats: Floats, y: Floats, rows: Floats, prior: Floats,
     n_terms: Floats, of_n: Floats, nats_of_n: float, known: float, ref: float, sums: Floats, about: Floats,
     store: bool, merging: Floats, tables: Floats, keys: Integers, picked: Floats, nodes: Floats,
-    of_parts: Floats,
-    blocks: Integers, weights: Floats, state: Floats,
+    of_parts: Floats, blocks: Integers, weights: Floats, state: Floats, kinks: Floats, noise: Floats,
+    at: Floats,
 ) -> bool:  # fmt: skip
     """Integrate over m and log E, given N >= 2; ``state`` gets the least noise and whether it was cut."""
     bound = set_n(n, prior, n_terms, of_n)
-    at = np.empty(ROWS * ROWS + 3 * ROWS + 2)
     count, bend, curve = 0, 0.0, 0.0
     for j in range(len(y)):
         a, b, c = rows[j, 0], rows[j, 1], rows[j, 2]
@@ -191,7 +200,8 @@ def _slice(  # noqa: C901, PLR0912, PLR0915 - one compiled loop
                 shift = direction * length * MIDDLES[points, node]
                 if not integrate_line(
                     n, m, weight * span, span, shift, mass, rule, nats, y, rows, prior, of_n, ref, sums,
-                    about, store, merging, tables, keys, picked, nodes, of_parts, blocks, weights,
+                    about, store, merging, tables, keys, picked, nodes, of_parts, blocks, weights, kinks,
+                    noise,
                 ):  # fmt: skip
                     return False
             position += direction * length
@@ -214,7 +224,7 @@ def _few(  # noqa: C901, PLR0912, PLR0915 - one compiled loop
     if n == 0.0:
         here = noise_at(y, rows, 0.0, 0.0, 0.0)
         for k in range(parts):
-            w = math.exp(of_n[0, k] - here - ref)
+            w = math.exp(of_n[N_CONSTANT + k] - here - ref)
             loc = prior[1, k] - about[0]
             if not add_point(
                 w, 0.0, loc, 0.0, 0.0, k, prior[4, k], of_n, sums, about, store, merging, tables, keys, picked
@@ -243,7 +253,7 @@ def _few(  # noqa: C901, PLR0912, PLR0915 - one compiled loop
         least = min(least, noise_at(y, rows, 1.0, at[i], 0.0))
     cut = least + FIRST_CUT
     if max(known, sums[0]) > 0.0:
-        deeper = _DEEPER if of_n[5, 0] <= _NONE else 0.0
+        deeper = _DEEPER if of_n[N_AFTER] <= _NONE else 0.0
         cut = min(cut, bound - ref - math.log(max(known, sums[0])) + nats[3] + deeper)
     if least > cut:
         return True
@@ -275,12 +285,12 @@ def _few(  # noqa: C901, PLR0912, PLR0915 - one compiled loop
                 shift = length * MIDDLES[points, node]
                 for k in range(parts):
                     square = (m - prior[1, k]) * (m - prior[1, k])
-                    scale = prior[4, k] + 0.5 * prior[2, k] * of_n[4, k] * square
-                    log_density = of_n[0, k] - (prior[3, k] + 0.5) * math.log(
-                        of_n[1, k] + of_n[2, k] * square
+                    scale = prior[4, k] + 0.5 * prior[2, k] * of_n[N_SHRUNK + k] * square
+                    log_density = of_n[N_CONSTANT + k] - (prior[3, k] + 0.5) * math.log(
+                        of_n[N_RHO + k] + of_n[N_OVER + k] * square
                     )
                     w = span * math.exp(log_density - here - ref)
-                    shrunk = of_n[4, k]
+                    shrunk = of_n[N_SHRUNK + k]
                     loc = shrunk * (m - prior[1, k]) + prior[1, k] - about[0]
                     if not add_point(
                         w, 1.0, loc, shrunk * shift, shrunk * span, k, scale, of_n, sums, about, store,
@@ -299,12 +309,12 @@ def _all_n(  # noqa: C901, PLR0912 - one compiled loop
     estimate: float, nats_of_n: float, support: Floats, rule: Integers, nats: Floats, y: Floats, rows: Floats,
     prior: Floats, n_terms: Floats, of_n: Floats, known: float, ref: float, sums: Floats, about: Floats,
     store: bool, merging: Floats, tables: Floats, keys: Integers, picked: Floats, nodes: Floats,
-    of_parts: Floats,
-    blocks: Integers, weights: Floats,
+    of_parts: Floats, blocks: Integers, weights: Floats,
 ) -> bool:  # fmt: skip
     """Sum over N: from what was observed outward, integers one by one where they are few."""
     least, most = max(support[0], 2.0), support[1]
     offset, weight, state = np.empty(8), np.empty(8), np.empty(2)
+    kinks, noise, at = np.empty(ROWS + 1), np.empty(ROWS + 1), np.empty(ROWS * ROWS + 3 * ROWS + 2)
     if most >= 2.0:
         centre = min(max(math.floor(estimate), least), most)
         for direction in (1.0, -1.0):
@@ -327,13 +337,12 @@ def _all_n(  # noqa: C901, PLR0912 - one compiled loop
                     if not _slice(
                         middle + direction * offset[i], weight[i], rule, nats, y, rows, prior, n_terms, of_n,
                         nats_of_n, known, ref, sums, about, store, merging, tables, keys, picked, nodes,
-                        of_parts,
-                        blocks, weights, state,
+                        of_parts, blocks, weights, state, kinks, noise, at,
                     ):  # fmt: skip
                         return False
                     skipped = skipped and state[1] > 0.0
                     slices += 1
-                if start < _NEAR and of_n[5, 0] <= _HEAVY:
+                if start < _NEAR and of_n[N_AFTER] <= _HEAVY:
                     sums[10] += sums[2] - of_mean
                     sums[11] += sums[4] - of_variance
                 # Convex in N: once it rises and nothing is left, nothing follows.
@@ -352,9 +361,9 @@ def _all_n(  # noqa: C901, PLR0912 - one compiled loop
             tables, keys, picked,
         ):  # fmt: skip
             return False
-        if of_n[5, 0] <= _NONE:
+        if of_n[N_AFTER] <= _NONE:
             sums[9] += sums[0] - mass
-        if of_n[5, 0] <= _HEAVY:
+        if of_n[N_AFTER] <= _HEAVY:
             sums[10] += sums[2] - of_mean
             sums[11] += sums[4] - of_variance
     return True
@@ -384,10 +393,10 @@ def _cells(  # noqa: C901, PLR0912, PLR0915 - one compiled loop
     errors: Floats, status: Integers, counts: Integers, components: Floats, picks: Floats,
 ) -> None:  # fmt: skip
     """Integrate some cells; ``status`` is the level that was enough, or -1."""
-    of_n, of_parts = np.zeros((9, PARTS)), np.zeros((PART_ROWS, PARTS))
-    nodes, weights = np.empty((NODE_ROWS, MOST_NODES)), np.empty((PARTS, MOST_NODES))
+    of_n, of_parts = np.zeros(N_ROWS * PARTS), np.zeros(PART_ROWS * PARTS)
+    nodes, weights = np.ones(NODE_ROWS * MOST_NODES), np.empty(PARTS * MOST_NODES)
     blocks = np.empty((2, PARTS), dtype=np.int64)
-    merging = np.empty((MERGING_ROWS, _MOST_MERGED))
+    merging = np.empty(MERGING_ROWS * MOST_MERGED)
     tables, keys = np.empty((2, SLOTS, FIELDS)), np.empty((2, SLOTS), dtype=np.int64)
     sums, about = np.empty(SUMS), np.empty(8)
     before = np.empty(9)

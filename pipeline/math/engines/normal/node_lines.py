@@ -16,28 +16,36 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from suffice.pipeline.math.distributions.machine_code import inner
+from suffice.pipeline.math.distributions.machine_code import uncounted
 from suffice.pipeline.math.engines.normal.node_tables import put_line, put_parts, put_point
 from suffice.pipeline.math.engines.normal.node_weights import (
     BLOCK,
     BOUND,
     CONSTANT,
-    FACTOR,
     KINK,
     LEVEL,
     LOC,
-    LOG_E,
-    NODES,
+    LONGER,
+    MOST_NODES,
+    N_AFTER,
+    N_BEST,
+    N_CONSTANT,
+    N_FALLS,
+    N_MEAN,
+    N_OVER,
+    N_PRECISION,
+    N_RHO,
+    N_SHRUNK,
+    N_SQUARE,
+    N_WIDTH,
     OVER,
     RHO,
     SLOPE,
-    SPAN,
-    WEIGHTS,
+    START,
     add_line,
     bounds,
     log_moments,
+    place_nodes,
     weigh,
 )
 
@@ -45,8 +53,8 @@ if TYPE_CHECKING:
     from suffice.pipeline.math.engines.normal.node_weights import Integers
     from suffice.typing import Floats
 
-ROWS, PARTS = 16, 40
-"""The most components and parts of a prior that a cell may have."""
+ROWS = 16
+"""The most components that a cell may have."""
 SUMS = 12
 """Sums over nodes of 1, mean, its square, variance, its square, N, log variance, its square; least noise; of
 heavy tails the mass, and both squares."""
@@ -60,20 +68,18 @@ _LONG_TAILS = 3.5
 _FALLING = 2.0
 """Times the nats of a panel that a steeper tail may fall within one."""
 MOST_PANELS = 300
-MOST_NODES = 1824
-"""Of a line."""
 _LOG_5 = math.log(5.0)
 _HALF_LOG_2_PI = 0.5 * math.log(2.0 * math.pi)
 
 
-@inner
+@uncounted
 def _tail(x: float) -> float:
     """Stirling's series beyond its leading terms."""
     square = x * x
     return (1.0 / 12.0 - (1.0 / 360.0 - 1.0 / (1260.0 * square)) / square) / x
 
 
-@inner
+@uncounted
 def noise_at(y: Floats, rows: Floats, n: float, m: float, e: float) -> float:
     """Nats that the noise takes."""
     total = 0.0
@@ -83,13 +89,13 @@ def noise_at(y: Floats, rows: Floats, n: float, m: float, e: float) -> float:
     return total
 
 
-@inner
+@uncounted
 def graded(nats: float, excess: float) -> float:
     """Nats that a panel may span where the noise takes so many more than at its best: little is there."""
     return nats * min(max(1.0 + excess / 4.0, 1.0), 4.0)
 
 
-@inner
+@uncounted
 def least_noise(y: Floats, rows: Floats, n: float, m: float) -> float:
     """The least noise over E >= 0: at 0 or at a kink, as it is convex and linear between kinks."""
     best: float = noise_at(y, rows, n, m, 0.0)
@@ -101,7 +107,7 @@ def least_noise(y: Floats, rows: Floats, n: float, m: float) -> float:
     return best
 
 
-@inner
+@uncounted
 def sort(values: Floats, count: int) -> None:
     """Sort the first of the values."""
     for i in range(1, count):
@@ -113,7 +119,7 @@ def sort(values: Floats, count: int) -> None:
         values[j + 1] = value
 
 
-@inner
+@uncounted
 def widest_panel(prior: Floats, m: float) -> float:
     """How wide a panel in m may be, so that it resolves the prior."""
     widest = math.inf
@@ -124,9 +130,9 @@ def widest_panel(prior: Floats, m: float) -> float:
     return widest
 
 
-@inner
+@uncounted
 def set_n(n: float, prior: Floats, n_terms: Floats, of_n: Floats) -> float:
-    """Fill in what depends on N alone, (9, n_parts); return the log of a bound of p(N, m) over all m."""
+    """Fill in what depends on N alone, (N_ROWS, n_parts); return the log of a bound of p(N, m) over all m."""
     whole = max(n, 1.0)
     log_n_prior = n_terms[0] - n_terms[1] * math.log1p(n)
     alpha = max(n - 1.0, 0.0) / 2.0
@@ -149,15 +155,19 @@ def set_n(n: float, prior: Floats, n_terms: Floats, of_n: Floats) -> float:
             constant += 0.5 * math.log(whole * precision / (precision + whole)) - _HALF_LOG_2_PI
         over_n = precision / (precision + whole)
         after = concentration + n / 2.0
-        of_n[0, k], of_n[1, k], of_n[2, k] = constant, 2.0 * scale / whole, over_n
-        of_n[3, k], of_n[4, k], of_n[5, k] = precision + n, n / (precision + n), after
-        of_n[6, k] = 1.0 / (after - 1.0) if after > 1.0 else 0.0
-        of_n[7, k] = 1.0 / (after - 2.0) if after > 2.0 else 0.0
+        of_n[N_CONSTANT + k], of_n[N_RHO + k], of_n[N_OVER + k] = constant, 2.0 * scale / whole, over_n
+        of_n[N_PRECISION + k], of_n[N_SHRUNK + k] = precision + n, n / (precision + n)
+        of_n[N_AFTER + k] = after
+        of_n[N_MEAN + k] = 1.0 / (after - 1.0) if after > 1.0 else 0.0
+        of_n[N_SQUARE + k] = 1.0 / (after - 2.0) if after > 2.0 else 0.0
         if n >= 2.0:
             # The best density over E, at E = rho alpha / delta, but for -delta log(rho).
-            of_n[8, k] = (
+            of_n[N_BEST + k] = (
                 constant - (alpha + delta) * math.log1p(delta / alpha) - delta * math.log(alpha / delta)
             )
+            of_n[N_FALLS + k] = math.log1p(alpha / delta)
+            # Four standard deviations of a part with long tails over log E, three of a steep one.
+            of_n[N_WIDTH + k] = (3.0 + min(_LONG_TAILS / delta, 1.0)) * math.sqrt(1.0 / alpha + 1.0 / delta)
         # Given N the mean is Student's t, whose density is at most that of its middle, and that below 1 / sd.
         width = math.sqrt(scale / concentration * (1.0 / precision + 1.0 / whole))
         best = prior[0, k] + log_n_prior - math.log(width)
@@ -169,20 +179,20 @@ def set_n(n: float, prior: Floats, n_terms: Floats, of_n: Floats) -> float:
     return float(top + math.log(total))
 
 
-@inner
+@uncounted
 def add_point(
     w: float, n: float, loc: float, shift: float, length: float, k: int, scale: float, of_n: Floats,
     sums: Floats, about: Floats, store: bool, merging: Floats, tables: Floats, keys: Integers, picked: Floats,
 ) -> bool:  # fmt: skip
     """Add a point of one part where E is 0; ``loc`` is from the middle that is known."""
-    after, over = of_n[5, k], 1.0 / of_n[3, k]
-    centre = scale * of_n[6, k]
+    after, over = of_n[N_AFTER + k], 1.0 / of_n[N_PRECISION + k]
+    centre = scale * of_n[N_MEAN + k]
     sums[0] += w
     sums[1] += w * loc
     sums[2] += w * (loc * loc + centre * over)
     away = centre - about[1]
     sums[3] += w * away
-    sums[4] += w * (away * away + centre * centre * of_n[7, k])
+    sums[4] += w * (away * away + centre * centre * of_n[N_SQUARE + k])
     sums[5] += w * n
     if not w > about[6]:
         return True
@@ -194,27 +204,25 @@ def add_point(
     )
 
 
-@inner
+@uncounted
 def integrate_line(  # noqa: C901, PLR0911, PLR0912, PLR0915 - one compiled loop
     n: float, m: float, weight: float, span_m: float, shift_m: float, mass: float, rule: Integers,
     nats: Floats, y: Floats, rows: Floats, prior: Floats, of_n: Floats, ref: float, sums: Floats,
     about: Floats, store: bool, merging: Floats, tables: Floats, keys: Integers, picked: Floats,
-    nodes: Floats,
-    of_parts: Floats, blocks: Integers, weights: Floats,
+    nodes: Floats, of_parts: Floats, blocks: Integers, weights: Floats, kinks: Floats, noise: Floats,
 ) -> bool:  # fmt: skip
     """Integrate over log E, given N >= 2 and m."""
     parts = prior.shape[1]
-    kinks, noise = np.empty(ROWS + 1), np.empty(ROWS + 1)
     alpha, delta = (n - 1.0) / 2.0, prior[3, 0] + 0.5
     away = m - prior[1, 0]
     least_rho, most_rho = math.inf, 0.0
     for k in range(parts):
-        of_parts[CONSTANT, k] = of_n[0, k]
-        of_parts[RHO, k] = of_n[1, k] + of_n[2, k] * away * away
-        of_parts[LOC, k] = of_n[4, k] * away + prior[1, 0] - about[0]
-        of_parts[OVER, k] = 1.0 / of_n[3, k]
-        least_rho = min(least_rho, of_parts[RHO, k])
-        most_rho = max(most_rho, of_parts[RHO, k])
+        of_parts[CONSTANT + k] = of_n[N_CONSTANT + k]
+        of_parts[RHO + k] = of_n[N_RHO + k] + of_n[N_OVER + k] * away * away
+        of_parts[LOC + k] = of_n[N_SHRUNK + k] * away + prior[1, 0] - about[0]
+        of_parts[OVER + k] = 1.0 / of_n[N_PRECISION + k]
+        least_rho = min(least_rho, of_parts[RHO + k])
+        most_rho = max(most_rho, of_parts[RHO + k])
     kinks[0], count, outer = 0.0, 1, 0.0
     for j in range(len(y)):
         if rows[j, 2] != 0.0:
@@ -234,7 +242,7 @@ def integrate_line(  # noqa: C901, PLR0911, PLR0912, PLR0915 - one compiled loop
     bounds(parts, delta, of_n, of_parts)
     bound = -math.inf
     for k in range(parts):
-        bound = max(bound, of_parts[BOUND, k])
+        bound = max(bound, of_parts[BOUND + k])
     short = min(2.0, 4.0 / (outer * max(middle, least_rho)))
     cut = lowest + FIRST_CUT
     if mass > 0.0:
@@ -262,24 +270,31 @@ def integrate_line(  # noqa: C901, PLR0911, PLR0912, PLR0915 - one compiled loop
     # Below, even the narrowest part leaves too little. With x = alpha log(1 + rho / E) its density is below
     # its best by x - delta (1 + log(x / delta)) or more, and log t <= t / 5 + log 5 - 1.
     dropped = cut - lowest + 1.0
-    dropped = min(1.25 * (dropped + _LOG_5 * delta), dropped + delta * (1.0 + math.log1p(alpha / delta)))
+    dropped = min(1.25 * (dropped + _LOG_5 * delta), dropped + delta * (1.0 + of_n[N_FALLS]))
     low = max(low, least_rho / math.expm1(min(dropped / alpha, 500.0)))
-    # Four standard deviations of a part with long tails, three of one that falls as steeply as a normal one.
-    width = (3.0 + min(_LONG_TAILS / delta, 1.0)) * math.sqrt(1.0 / alpha + 1.0 / delta)
+    width = of_n[N_WIDTH]
     points = rule[2]
-    used = 0
+    panels = 0
     for i in range(count):
         start = max(kinks[i], low)
         end = min(kinks[i + 1], high) if i + 1 < count else high
         if not end > start * (1.0 + 1e-15):
             continue
         slope = outer if i + 1 == count else (noise[i + 1] - noise[i]) / (kinks[i + 1] - kinks[i])
-        log_start = math.log(start)
+        here, per_slope = noise[i] + slope * (start - kinks[i]) - sums[8] - 4.0, 1.0 / abs(slope)
+        if slope < 0.0:
+            here -= 2.0 * nats[2]
+        before = panels
         while start < end:
-            rises = (alpha * least_rho - delta * start) / (start + least_rho)
+            stop = end
+            if slope != 0.0:
+                stop = min(stop, start + graded(nats[2], here) * per_slope)
             step = width
+            rises = (alpha * least_rho - delta * start) / (start + least_rho)
             if rises > 0.0:
-                step = min(width * (1.0 + 0.5 * math.log1p(least_rho / start)), nats[2] / rises)
+                step = nats[2] / rises
+                if step > width:
+                    step = min(width * (1.0 + 0.5 * math.log(1.0 + least_rho / start)), step)
             elif delta > _LONG_TAILS:
                 falls = (delta * start - alpha * most_rho) / (start + most_rho)
                 if falls > 0.0:
@@ -287,34 +302,28 @@ def integrate_line(  # noqa: C901, PLR0911, PLR0912, PLR0915 - one compiled loop
                     step = min(
                         width * max(fallen / 8.0, 1.0), graded(_FALLING * nats[2], fallen - 8.0) / falls
                     )
-            stop = min(end, start * math.exp(step))
-            if slope > 0.0:
-                here = noise[i] + slope * (start - kinks[i]) - sums[8]
-                stop = min(stop, start + graded(nats[2], here - 4.0) / slope)
-            elif slope < 0.0:
-                here = noise[i] + slope * (start - kinks[i]) - sums[8]
-                allowed = graded(nats[2], here - 4.0 - 2.0 * nats[2])
-                stop = min(stop, start - allowed / slope)
+            # An exponential is above its tangent.
+            if stop > start * (1.0 + step):
+                stop = min(stop, start * math.exp(step))
             if stop + 0.3 * (stop - start) > end:
                 stop = end
-            length = math.log1p((stop - start) / start)
-            if used + points + BLOCK > nodes.shape[1]:
+            if (panels + 1) * points + BLOCK > MOST_NODES:
                 return False
-            for node in range(points):
-                nodes[LOG_E, used] = log_start + length * NODES[points, node]
-                nodes[KINK, used], nodes[LEVEL, used], nodes[SLOPE, used] = kinks[i], noise[i], slope
-                span = length * WEIGHTS[points, node]
-                nodes[FACTOR, used], nodes[SPAN, used] = weight * span, span
-                used += 1
+            nodes[START + panels], nodes[LONGER + panels] = start, (stop - start) / start
+            panels += 1
+            here += slope * (stop - start)
             start = stop
-            log_start += length
+        for node in range(before * points, panels * points):
+            nodes[KINK + node], nodes[LEVEL + node], nodes[SLOPE + node] = kinks[i], noise[i], slope
+    used = panels * points
     if used == 0:
         return True
+    place_nodes(panels, points, nodes)
     apart = store and n < about[7]
-    weigh(used, n, delta, middle, ref, parts, apart, nodes, of_parts, blocks, weights)
+    weigh(used, n, delta, middle, ref, weight, parts, apart, nodes, of_parts, blocks, weights)
     add_line(n, middle, parts, of_n, of_parts, about, sums)
     if not store:
-        first_of, second_of = log_moments(used, 0.5 * n, of_n[5, 0], about[2], nodes)
+        first_of, second_of = log_moments(used, 0.5 * n, of_n[N_AFTER], about[2], nodes)
         sums[6] += first_of
         sums[7] += second_of
         return True

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from suffice.pipeline.math.distributions.machine_code import inner
+from suffice.pipeline.math.distributions.machine_code import uncounted
 
 if TYPE_CHECKING:
     from suffice.typing import Floats
@@ -23,7 +23,7 @@ SPARE = 1.25
 """Rows beside the picks that are wanted: the mass is known to some hundredths where rules agree."""
 
 
-@inner
+@uncounted
 def start_picking(known: float, picked: Floats) -> None:
     """Start again, with the mass that is known of a coarser rule."""
     if len(picked) > 1:
@@ -31,7 +31,7 @@ def start_picking(known: float, picked: Floats) -> None:
         picked[0, NEXT], picked[0, PASSED], picked[0, NUMBER] = 0.5 * picked[0, STEP], 0.0, 0.0
 
 
-@inner
+@uncounted
 def pick(
     w: float, loc: float, square: float, log_ratio: float, log_square: float, after: float, picked: Floats
 ) -> None:  # fmt: skip
