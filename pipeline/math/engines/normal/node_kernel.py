@@ -65,6 +65,8 @@ _NONE, _HEAVY = 2.0, 4.0
 """Concentrations up to which an inverse gamma has no second moment, and a large one."""
 _DEEPER = 10.0
 """Nats farther down that a single record is looked for where it has none."""
+_CONTRADICTED = 8.0
+"""Nats by which most mass is above the least noise, from which on panels there are not longer."""
 _UNLIKELY = 0.002
 """Of a squared deviation: heavy tails that have less say nothing of what records within bounds can have."""
 
@@ -170,7 +172,7 @@ def _slice(  # noqa: C901, PLR0912, PLR0915 - one compiled loop
                 if away > 1e-13 * (1.0 + abs(position)):
                     edge = min(edge, away)
             length = min(edge, widest_panel(prior, position))
-            allowed = graded(nats[1], here - sums[8])
+            allowed = graded(nats[1], here - max(sums[8], sums[13]))
             after = least_noise(y, rows, n, position + direction * length)
             if after - here > allowed:
                 short, long = 0.0, length
@@ -322,7 +324,7 @@ def _all_n(  # noqa: C901, PLR0912 - one compiled loop
             before = math.inf
             slices = 0
             while least <= start <= most:
-                away = abs(start - estimate) * nats_of_n
+                away = abs(start - estimate) * nats_of_n if sums[13] < math.inf else 0.0
                 number = float(math.floor(graded(nats[0], away) / nats_of_n))
                 number = min(number, math.floor((start if direction > 0.0 else 0.7 * start) / 3.0))
                 if start < _NEAR:
@@ -414,10 +416,10 @@ def _cells(  # noqa: C901, PLR0912, PLR0915 - one compiled loop
         about[6], about[7] = 0.0, merged_from
         ref = set_n(max(n, min(2.0, support[1])), prior, n_terms, of_n)
         ref -= least_noise(y, rows, max(n, 1.0), m) if n >= 2.0 else noise_at(y, rows, n, m, 0.0)
-        known, known_least = 0.0, math.inf
+        known, known_least, graded_from = 0.0, math.inf, 0.0
         for level in range(len(rules)):
             sums[:] = 0.0
-            sums[8] = known_least
+            sums[8], sums[13] = known_least, graded_from
             store = level > 0
             if store:
                 tables[:] = 0.0
@@ -454,6 +456,8 @@ def _cells(  # noqa: C901, PLR0912, PLR0915 - one compiled loop
                     break
             before[:] = moments[cell]
             known, known_least = sums[0], sums[8]
+            if not store and sums[12] > (sums[8] + _CONTRADICTED) * sums[0]:
+                graded_from = math.inf
             # Next time components are told apart in units of the spread, which is known by now.
             about[0] += sums[1] / sums[0]
             about[1] += sums[3] / sums[0]

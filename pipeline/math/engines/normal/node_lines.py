@@ -45,6 +45,7 @@ from suffice.pipeline.math.engines.normal.node_weights import (
     add_line,
     bounds,
     log_moments,
+    noise_of,
     place_nodes,
     weigh,
 )
@@ -55,9 +56,10 @@ if TYPE_CHECKING:
 
 ROWS = 16
 """The most components that a cell may have."""
-SUMS = 12
+SUMS = 14
 """Sums over nodes of 1, mean, its square, variance, its square, N, log variance, its square; least noise; of
-heavy tails the mass, and both squares."""
+heavy tails the mass, and both squares; noise; noise from which on panels are longer, where it is not the
+least."""
 MERGED = 16.0
 """From so many records on, parts of the prior are one at a node, by two moments of their scales."""
 FIRST_CUT = 45.0
@@ -281,7 +283,8 @@ def integrate_line(  # noqa: C901, PLR0911, PLR0912, PLR0915 - one compiled loop
         if not end > start * (1.0 + 1e-15):
             continue
         slope = outer if i + 1 == count else (noise[i + 1] - noise[i]) / (kinks[i + 1] - kinks[i])
-        here, per_slope = noise[i] + slope * (start - kinks[i]) - sums[8] - 4.0, 1.0 / abs(slope)
+        here, per_slope = noise[i] + slope * (start - kinks[i]) - 4.0, 1.0 / abs(slope)
+        here -= max(sums[8], sums[13])
         if slope < 0.0:
             here -= 2.0 * nats[2]
         before = panels
@@ -326,6 +329,7 @@ def integrate_line(  # noqa: C901, PLR0911, PLR0912, PLR0915 - one compiled loop
         first_of, second_of = log_moments(used, 0.5 * n, of_n[N_AFTER], about[2], nodes)
         sums[6] += first_of
         sums[7] += second_of
+        sums[12] += noise_of(used, ref, delta, nodes)
         return True
     if not apart:
         return put_line(

@@ -215,6 +215,15 @@ def log_moments(count: int, half_n: float, after: float, known: float, nodes: Fl
     return first, second
 
 
+@reordered
+def noise_of(count: int, ref: float, delta: float, nodes: Floats) -> float:
+    """Mass times the nats that the noise takes, of a line."""
+    total = 0.0
+    for i in range(count):
+        total -= nodes[TOTAL + i] * (nodes[BASE + i] + delta * nodes[LOG_E + i] + ref)
+    return total
+
+
 @uncounted
 def add_line(
     n: float, middle: float, parts: int, of_n: Floats, of_parts: Floats, about: Floats, sums: Floats
