@@ -55,6 +55,8 @@ _NONE, _HEAVY = 2.0, 4.0
 """Concentrations up to which an inverse gamma has no second moment, and a large one."""
 _DEEPER = 10.0
 """Nats farther down that a single record is looked for where it has none."""
+_LEAST_MASS = math.exp(-600.0)
+"""Of a cell, beside its reference: weights below e^-700 count as that, and would be all that is seen."""
 _UNLIKELY = 0.002
 """Of a squared deviation: heavy tails that have less say nothing of what records within bounds can have."""
 
@@ -420,7 +422,7 @@ def _cells(  # noqa: C901, PLR0912, PLR0915 - one compiled loop
                 blocks, weights,
             ):  # fmt: skip
                 break
-            if not 0.0 < sums[0] < math.inf:
+            if not _LEAST_MASS < sums[0] < math.inf:
                 break
             _moments(sums, about, ref, moments[cell])
             if level > 0:
