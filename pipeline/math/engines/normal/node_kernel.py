@@ -67,6 +67,8 @@ _DEEPER = 10.0
 """Nats farther down that a single record is looked for where it has none."""
 _CONTRADICTED = 8.0
 """Nats by which most mass is above the least noise, from which on panels there are not longer."""
+_LEAST_MASS = math.exp(-600.0)
+"""Of a cell, beside its reference: weights below e^-700 count as that, and would be all that is seen."""
 _UNLIKELY = 0.002
 """Of a squared deviation: heavy tails that have less say nothing of what records within bounds can have."""
 
@@ -431,7 +433,7 @@ def _cells(  # noqa: C901, PLR0912, PLR0915 - one compiled loop
                 blocks, weights,
             ):  # fmt: skip
                 break
-            if not 0.0 < sums[0] < math.inf:
+            if not _LEAST_MASS < sums[0] < math.inf:
                 break
             _moments(sums, about, ref, moments[cell])
             if level > 0:

@@ -20,6 +20,7 @@ from suffice.pipeline.math.engines.normal.moment_weights import (
     BERNSTEIN,
     MOMENTS,
     MomentsPrior,
+    MomentWeights,
     NoisyMoments,
 )
 from suffice.pipeline.math.engines.normal.nested_rule import can_integrate, integrate_nested, nodes_of_cells
@@ -214,6 +215,41 @@ def test_threads_change_no_digit() -> None:
         assert np.array_equal(mine.loc, other.loc)
         assert np.array_equal(mine.cell, other.cell)
     assert np.array_equal(alone.moments[: len(SUMS)], alone.moments[len(SUMS) : 2 * len(SUMS)])
+
+
+@pytest.mark.slow
+def test_cells_that_a_far_prior_contradicts_are_left_to_boxes() -> None:
+    # Beside where noise takes least, all that the prior leaves is below e^-700.
+    totals = NoisyTotals(
+        values=np.array(
+            [[5329075.9115, 3293816.3909, 508962.1447, 5329051.2113, 3293794.9913, 508966.8340]],
+        ),
+        scale=np.full(6, 1.0 / 0.648),
+        coefficients=np.tile(BERNSTEIN, (2, 1)),
+        releases=2,
+    )
+    prior = MomentsPrior.of([(1.0, 0.3698, 0.02464, 3.096, 0.01818)])
+    noisy = NoisyMoments(totals=totals, prior=prior, n_prior=Reciprocal(10**12))
+    nested = MomentPosterior(noisy=noisy, nested=True)
+    assert nested.by_nodes
+    assert np.all(np.isnan(nested.error))
+    # All there is, on a grid.
+    steps = 6.0, 5e-8, 0.006
+    n, mean, log_e = (
+        side.ravel()
+        for side in np.meshgrid(
+            np.arange(9132060.0, 9132180.0, steps[0]),
+            np.arange(-0.52781, -0.52777, steps[1]),
+            np.arange(-9.8, -9.2, steps[2]),
+        )
+    )
+    zero = np.zeros(len(n), dtype=np.int64)
+    log_weight = MomentWeights.of(noisy).log_weight(zero, zero, n, mean, log_e)
+    top = np.max(log_weight)
+    weight = np.exp(log_weight - top)
+    log_evidence = top + np.log(np.sum(weight) * np.prod(steps)) + 6.0 * np.log(0.648 / 2.0)
+    assert nested.log_evidence[0] == pytest.approx(log_evidence, abs=0.01)
+    assert nested.n[0] == pytest.approx(weight @ n / np.sum(weight), abs=0.5)
 
 
 @pytest.mark.slow
