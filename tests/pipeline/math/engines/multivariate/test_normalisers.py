@@ -38,7 +38,7 @@ def parameters_of(kind: str, size: int, rng: np.random.Generator) -> tuple[Float
         root[:, 1, 0], root[:, 1, 1] = beta[:, 0] * root[:, 0, 0], np.sqrt(variance)
         return np.column_stack([mean_x[:, 0], beta[:, 0] * mean_x[:, 0] + beta[:, 1]]), root
     mean, covariance = prior_of(2).sample(size, rng, 2)
-    return mean, np.linalg.cholesky(covariance)
+    return mean, np.linalg.cholesky(covariance).astype(np.float64)
 
 
 def entry_of(kind: str) -> dict[str, Any]:
@@ -108,7 +108,7 @@ def test_posterior_probabilities_of_priors_are_calibrated(monkeypatch: pytest.Mo
     is_first = rng.uniform(size=CELLS) < 0.5
     covariance = np.asarray(stats.invwishart(df, scale).rvs(CELLS, random_state=rng))
     covariance *= np.where(is_first, 1.0, 1.7)[:, None, None]
-    root = np.linalg.cholesky(covariance)
+    root = np.linalg.cholesky(covariance).astype(np.float64)
     mean = loc + np.einsum("cij,cj->ci", root, rng.standard_normal((CELLS, 2))) / np.sqrt(precision)
     n = rng.integers(FEWEST, MOST + 1, CELLS)
     statistic = released_of(entry_of("columns"), moments_of(n, mean, root, rng), "1", rng)
