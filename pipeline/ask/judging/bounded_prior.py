@@ -160,6 +160,17 @@ def log_share_gained(posterior: Judged) -> Floats:
         of_prior = last - first
     else:
         of_prior = _share_of_components(_components(posterior.prior), _interval(posterior))
+    require_shares(posterior, share, of_prior)
+    return np.asarray(np.log(share) - math.log(of_prior))
+
+
+def require_shares(posterior: Judged, share: Floats, of_prior: float) -> None:
+    """Refuse an evidence of which less than `LEAST_SHARE` of the prior or of a posterior lies within A.
+
+    Raises
+    ------
+    UsageError
+    """
     few = int(np.sum(share < LEAST_SHARE)) if of_prior >= LEAST_SHARE else len(share)
     if few:
         message = (
@@ -168,7 +179,6 @@ def log_share_gained(posterior: Judged) -> Floats:
             "bounds can be; state a prior that allows for them, or leave these cells out"
         )
         raise UsageError(message)
-    return np.asarray(np.log(share) - math.log(of_prior))
 
 
 def share_of_prior(posterior: Judged) -> float:

@@ -12,8 +12,10 @@ Symbols:
 
 - x: exact components; b: ``plan.scale``, > 0, in lattice units
 
-Method. (1) is as exact as the engine. Where the posterior is restricted to what records within the bounds can
-have, so is the prior: (1) of ``bounded_prior.py``.
+Method. (1) is as exact as the engine. That of regressions and of several columns is by Monte Carlo, with an
+error (``column_evidence.py``): `log_evidence_of` refuses it, and `evidence_of` states both. Where the
+posterior is restricted to what records within the bounds can have, so is the prior: (1) of
+``bounded_prior.py``.
 """
 
 from __future__ import annotations
@@ -23,9 +25,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from suffice.errors import UsageError
+from suffice.pipeline.ask.inference.chosen_priors import predictor_prior_for
 from suffice.pipeline.ask.judging.bounded_prior import log_share_gained
-from suffice.pipeline.math.distributions.composite import blocks_of
+from suffice.pipeline.ask.judging.judged import LogEvidence
+from suffice.pipeline.families import FAMILIES
+from suffice.pipeline.math.distributions.composite import ConjugateMixture, blocks_of
 from suffice.pipeline.math.distributions.mixed import MixedDistribution
+from suffice.pipeline.math.distributions.normal_inverse_gamma import NormalInverseGammaRegression
+from suffice.pipeline.math.distributions.normal_inverse_wishart import NormalInverseWishart
 from suffice.pipeline.math.distributions.quadrature import GriddedDistribution
 from suffice.pipeline.math.distributions.reweighted import ReweightedDraws
 from suffice.pipeline.math.distributions.within_limits import unrestricted
@@ -60,6 +67,64 @@ def log_evidence_of_whole(posterior: Judged) -> Floats:
     UsageError
         Where the posterior is not worked out with its normaliser.
     """
+    _require(posterior)
+    if is_estimated(posterior):
+        message = (
+            f"{posterior.statistic} is {posterior.family}: its evidence is an estimate with an error; "
+            "ask posterior.evidence() for both, or compare_priors"
+        )
+        raise UsageError(message)
+    (statistic,) = posterior.observed
+    constant = noise_constant(statistic)
+    return np.concatenate([_of(block, constant) for block in blocks_of(posterior.distribution)])
+
+
+def evidence_of(posterior: Judged) -> LogEvidence:
+    """Return the log evidence, and its standard error where it is an estimate.
+
+    Raises
+    ------
+    UsageError
+        Where there is none.
+    """
+    if not is_estimated(posterior):
+        return LogEvidence(log=log_evidence_of(posterior), standard_error=None)
+    from suffice.pipeline.ask.judging.column_evidence import evidence_of_columns  # few ask
+
+    _require(posterior)
+    return evidence_of_columns(posterior)
+
+
+def is_estimated(posterior: Judged) -> bool:
+    """Return whether the evidence is worked out by Monte Carlo: of a regression or of several columns."""
+    return _is_of_columns(posterior) and not _reason_against_columns(posterior)
+
+
+def _is_of_columns(posterior: Judged) -> bool:
+    blocks = map(unrestricted, blocks_of(posterior.distribution))
+    return FAMILIES[posterior.family].region is not None and all(
+        isinstance(block, ConjugateMixture) for block in blocks
+    )
+
+
+def _reason_against_columns(posterior: Judged) -> str:
+    """Why there is no estimate of a posterior of moments; empty where there is one."""
+    cone = any(
+        each.plan.cone is not None for statistic in posterior.observed for each in statistic.observations
+    )
+    priors: list[Any] = [posterior.prior]
+    if FAMILIES[posterior.family].default_predictor_prior is not None:
+        priors.append(predictor_prior_for(posterior.observed[0], posterior.predictor_prior))
+    conjugate = (NormalInverseWishart, NormalInverseGammaRegression)
+    reasons = {
+        "behind noise on a cone errors of estimates are too small": cone,
+        "under priors that are spread over scales errors of estimates do not hold; state conjugate ones, of "
+        "predictors too": not all(isinstance(prior, conjugate) for prior in priors),
+    }
+    return next((reason for reason, holds in reasons.items() if holds), "")
+
+
+def _require(posterior: Judged) -> None:
     reason = _reason_against(posterior)
     if reason:
         message = (
@@ -67,9 +132,6 @@ def log_evidence_of_whole(posterior: Judged) -> Floats:
             'the documentation\'s page "How to check a prior" lists where there is one'
         )
         raise UsageError(message)
-    (statistic,) = posterior.observed
-    constant = noise_constant(statistic)
-    return np.concatenate([_of(block, constant) for block in blocks_of(posterior.distribution)])
 
 
 def noise_constant(statistic: NoisyStatistic) -> float:
@@ -113,9 +175,13 @@ def _reason_against(posterior: Judged) -> str:
         and bool(modelled.any()),
         "it would take rows of one unit for independent, which they are not; to do so all the same, ask the "
         "posterior with within_unit='ignored' for its own": posterior.design_effect is not None,
-        "its engine works out no normaliser under this prior": not is_known,
     }
-    return next((reason for reason, holds in reasons.items() if holds), "")
+    reason = next((reason for reason, holds in reasons.items() if holds), "")
+    if reason or is_known:
+        return reason
+    if _is_of_columns(posterior):
+        return _reason_against_columns(posterior)
+    return "its engine works out no normaliser under this prior"
 
 
 def _is_known(block: Any) -> bool:

@@ -28,6 +28,7 @@ Method. (1) is exact. Clipped normal records are summed over 181 points in
 from __future__ import annotations
 
 import itertools
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -79,6 +80,9 @@ class Judged(Protocol):
     def n_prior(self) -> NPrior | None: ...  # noqa: D102
 
     @property
+    def predictor_prior(self) -> str | None: ...  # noqa: D102
+
+    @property
     def groups(self) -> Mapping[str, list[str | int]]: ...  # noqa: D102
 
     @property
@@ -114,6 +118,21 @@ class Judged(Protocol):
     def mean(self, parameter: str) -> Floats: ...  # noqa: D102
 
     def sample(self, draws: int, rng: np.random.Generator) -> dict[str, Floats]: ...  # noqa: D102
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogEvidence:
+    """The log probability of the released values in every cell.
+
+    Attributes
+    ----------
+    log : ndarray of shape (n_cells,), float64
+    standard_error : ndarray of shape (n_cells,), float64, or None
+        Of an estimate by Monte Carlo: two of them are a 95 % interval. None of all others.
+    """
+
+    log: Floats
+    standard_error: Floats | None
 
 
 def estimand_text(posterior: Judged) -> str:

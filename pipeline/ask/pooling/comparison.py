@@ -63,11 +63,15 @@ if TYPE_CHECKING:
 
 
 class Evidence(TypedDict):
-    """Of a prior: the log evidence of all cells, and its difference from that of the first prior."""
+    """Of a prior: the log evidence of all cells, and its difference from that of the first prior.
+
+    The error is that of the difference: None where no evidence is an estimate.
+    """
 
     prior: str
     log_evidence: float
     log_bayes_factor: float
+    standard_error: float | None
 
 
 @printed("statistic priors n_prior totals rows")
@@ -86,6 +90,8 @@ class PriorComparison:
         The key of every cell, by group column.
     log_evidence : ndarray of shape (n_cells, n_priors), float64
         Log probability of the released values.
+    standard_error : ndarray of shape (n_cells, n_priors), float64, or None
+        Of its estimates by Monte Carlo, whose errors are independent; None where it is worked out.
     """
 
     statistic: str
@@ -93,6 +99,22 @@ class PriorComparison:
     n_prior: str
     groups: Mapping[str, list[str | int]] = field(repr=False)
     log_evidence: Floats = field(repr=False)
+    standard_error: Floats | None = field(default=None, repr=False)
+
+    @property
+    def factor_errors(self) -> Floats | None:
+        """Standard errors of log Bayes factors, (n_cells, n_priors), two of which are a 95 % interval."""
+        if self.standard_error is None:
+            return None
+        errors: Floats = np.hypot(self.standard_error, self.standard_error[:, :1])
+        errors[:, 0] = 0.0
+        return errors
+
+    @property
+    def total_errors(self) -> Floats | None:
+        """The same of all cells together, (n_priors,)."""
+        errors = self.factor_errors
+        return None if errors is None else np.asarray(np.sqrt(np.sum(errors**2, axis=0)))
 
     @property
     def log_bayes_factors(self) -> Floats:
@@ -106,35 +128,51 @@ class PriorComparison:
 
     def rows(
         self,
-    ) -> Annotated[list[dict[str, Any]], Rows(prior=str, log_evidence=float, log_bayes_factor=float)]:
-        """One row a cell and prior: keys, prior, log_evidence, log_bayes_factor against the first."""
-        factors = self.log_bayes_factors
+    ) -> Annotated[
+        list[dict[str, Any]],
+        Rows(prior=str, log_evidence=float, log_bayes_factor=float, standard_error=float | None),
+    ]:
+        """One row a cell and prior: keys, log_evidence, log_bayes_factor against the first, its error."""
+        factors, errors = self.log_bayes_factors, self.factor_errors
         return [
             {
                 **{column: keys[cell] for column, keys in self.groups.items()},
                 "prior": prior,
                 "log_evidence": float(self.log_evidence[cell, position]),
                 "log_bayes_factor": float(factors[cell, position]),
+                "standard_error": None if errors is None else float(errors[cell, position]),
             }
             for cell in range(len(factors))
             for position, prior in enumerate(self.priors)
         ]
 
     def totals(self) -> list[Evidence]:
-        """One row a prior, of all cells together: prior, log_evidence, log_bayes_factor."""
-        sums = np.sum(self.log_evidence, axis=0)
+        """One row a prior, of all cells together: prior, log_evidence, log_bayes_factor, its error."""
+        sums, errors = np.sum(self.log_evidence, axis=0), self.total_errors
         return [
-            {"prior": prior, "log_evidence": float(total), "log_bayes_factor": float(total - sums[0])}
-            for prior, total in zip(self.priors, sums, strict=True)
+            {
+                "prior": prior,
+                "log_evidence": float(sums[position]),
+                "log_bayes_factor": float(sums[position] - sums[0]),
+                "standard_error": None if errors is None else float(errors[position]),
+            }
+            for position, prior in enumerate(self.priors)
         ]
 
     def __str__(self) -> str:
         """Return the totals as a text table."""
-        totals = self.totals()
+        totals = shown(self.totals())
+        digits = {"log_evidence": 6, "log_bayes_factor": 4, "standard_error": 2}
         cells = [
-            [row["prior"], f"{row['log_evidence']:.6g}", f"{row['log_bayes_factor']:.4g}"] for row in totals
+            [f"{value:.{digits[name]}g}" if name in digits else value for name, value in row.items()]
+            for row in totals
         ]
         return text_table(list(totals[0]), cells)
+
+
+def shown(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return rows of a comparison without the column of errors where none is an estimate."""
+    return [{name: value for name, value in row.items() if value is not None} for row in rows]
 
 
 @posterior_terms.lists_terms
@@ -170,12 +208,15 @@ def compare_priors(
     posterior_terms.noise_aware_terms(None, terms)  # refuses what would change nothing
     posteriors = [release.posterior(statistic, prior, **terms) for prior in priors]
     first = posteriors[0]
+    evidences = [posterior.evidence() for posterior in posteriors]
+    errors = [each.standard_error for each in evidences if each.standard_error is not None]
     return PriorComparison(
         statistic=statistic,
         priors=tuple(str(posterior.prior) for posterior in posteriors),
         n_prior=str(first.n_prior),
         groups=first.groups,
-        log_evidence=np.stack([posterior.log_evidence for posterior in posteriors], axis=1),
+        log_evidence=np.stack([each.log for each in evidences], axis=1),
+        standard_error=np.stack(errors, axis=1) if len(errors) == len(evidences) else None,
     )
 
 

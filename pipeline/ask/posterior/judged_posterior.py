@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.ask.judging.checking import Check
     from suffice.pipeline.ask.judging.conflict import Conflict
+    from suffice.pipeline.ask.judging.judged import LogEvidence
     from suffice.pipeline.math.distributions.distribution import Prior
     from suffice.pipeline.math.priors.coefficients import NonConjugate
     from suffice.pipeline.math.priors.mixtures import Mixture
@@ -36,6 +37,7 @@ class JudgedPosterior(ColumnPosterior):
     method: Method
     prior: Prior | Mixture | NonConjugate
     n_prior: NPrior | None
+    predictor_prior: str | None = None
     observed: tuple[NoisyStatistic, ...] = field(default=(), repr=False)
     design_effect: Floats | None = field(default=None, repr=False)
     releases: tuple[str, ...] = ()
@@ -124,14 +126,28 @@ class JudgedPosterior(ColumnPosterior):
         Raises
         ------
         UsageError
-            Where the posterior is not worked out with its normaliser: by MCMC, by importance sampling, with
-            clipping modelled, of several disjoint data sets, or without the noise; and where less than a
-            hundredth of the prior, or of a cell's posterior under it, lies where parameters of records
-            within the bounds can be.
+            Where the posterior is not worked out with its normaliser: by MCMC (``evidence`` has an estimate,
+            of some), by importance sampling, with clipping modelled, of several disjoint data sets, or
+            without the noise; and where less than a hundredth of the prior, or of a cell's posterior under
+            it, lies where parameters of records within the bounds can be.
         """
         from suffice.pipeline.ask.judging.evidence import log_evidence_of  # few ask
 
         return log_evidence_of(self)
+
+    def evidence(self) -> LogEvidence:
+        """Return the same with its standard error; of regressions and of several columns too, by Monte Carlo.
+
+        Raises
+        ------
+        UsageError
+            As `log_evidence`, but for regressions and several columns behind Laplace noise under conjugate
+            priors; of these where weighted draws do not tell it.
+        """
+        from suffice.pipeline.ask.judging.evidence import evidence_of  # few ask
+
+        judged: LogEvidence = self._once("evidence", evidence_of)
+        return judged
 
     def prior_density(self, parameter: str, points: ArrayLike) -> Floats | None:
         """Marginal prior densities of one cell's parameter, to be shown beside ``density``.

@@ -88,7 +88,6 @@ class Posterior(JudgedPosterior):
     """
 
     rows_of: str | None = None
-    predictor_prior: str | None = None
     titled: str = ""
     prices: tuple[str, ...] = ()
 

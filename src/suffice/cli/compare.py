@@ -367,6 +367,7 @@ def compare_priors(
     output.check_picture(plot, overwrite=overwrite)
     opened = options.open_for_reading(release, store, public_keys, allow_withdrawn=allow_withdrawn)
     from suffice.pipeline.ask.pooling.comparison import compare_priors as compared
+    from suffice.pipeline.ask.pooling.comparison import shown
 
     comparison = compared(opened, statistic, prior, **terms)
     from suffice.data_files.source import comparison_source  # pydantic is slow to import
@@ -385,12 +386,14 @@ def compare_priors(
         output.print_json(document(answer))
         return
     if len(comparison.log_evidence) > 1:
-        output.print_rows(comparison.rows())
+        output.print_rows(shown(comparison.rows()))
         say("\nall cells together\n")
-    output.print_rows(comparison.totals())
+    output.print_rows(shown(comparison.totals()))
     say(f"\nrelease: {opened.label}")
     say(f"prior of N: {comparison.n_prior}")
     say("log_bayes_factor: log of the evidence over that of the first prior")
+    if comparison.standard_error is not None:
+        say("standard_error: of the log Bayes factor, by Monte Carlo; two of them are a 95 % interval")
     output.print_written(plot)
 
 

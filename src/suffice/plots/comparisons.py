@@ -60,18 +60,26 @@ def plot_prior_comparison(comparison: PriorComparison, path: Path, *, title: str
             f"{MOST_CELLS} and {MOST_PRIORS}: keep some cells with --where"
         )
         raise UsageError(message)
-    panels: list[tuple[Sequence[str], Floats]] = [
-        (["all cells together"], comparison.total_log_bayes_factors[None, :])
+    errors, total_errors = comparison.factor_errors, comparison.total_errors
+    if errors is None or total_errors is None:
+        errors, total_errors = np.zeros((n_cells, n_priors)), np.zeros(n_priors)
+    panels: list[tuple[Sequence[str], Floats, Floats]] = [
+        (["all cells together"], comparison.total_log_bayes_factors[None, :], total_errors[None, :])
     ]
     if n_cells > 1:
-        panels.insert(0, (_labels(comparison), factors))
-    heights = [0.75 + len(labels) * HEIGHT for labels, _ in panels]
+        panels.insert(0, (_labels(comparison), factors, errors))
+    heights = [0.75 + len(labels) * HEIGHT for labels, _, _ in panels]
     with styled():
         figure = new_figure(8.4, sum(heights))
         axes = figure.subplots(len(panels), 1, squeeze=False, height_ratios=heights)[:, 0]
-        for place, (axis, (labels, medians)) in enumerate(zip(axes, panels, strict=True)):
+        for place, (axis, (labels, medians, apart)) in enumerate(zip(axes, panels, strict=True)):
             kinds = [
-                _points(medians[:, number], number, comparison.priors[number] if place == 0 else "")
+                _points(
+                    medians[:, number],
+                    2.0 * apart[:, number],
+                    number,
+                    comparison.priors[number] if place == 0 else "",
+                )
                 for number in range(1, n_priors)
             ]
             draw_intervals(axis, labels, kinds)
@@ -85,11 +93,11 @@ def plot_prior_comparison(comparison: PriorComparison, path: Path, *, title: str
         save(figure, path)
 
 
-def _points(values: Floats, number: int, label: str) -> Intervals:
+def _points(values: Floats, apart: Floats, number: int, label: str) -> Intervals:
     return Intervals(
-        lower=values,
+        lower=values - apart,
         middle=values,
-        upper=values,
+        upper=values + apart,
         colour=COLOURS[(number - 1) % len(COLOURS)],
         label=label,
         marker=_MARKERS[(number - 1) % len(_MARKERS)],

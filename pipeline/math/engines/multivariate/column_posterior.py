@@ -50,10 +50,12 @@ from suffice.pipeline.math.engines.multivariate.exact_moments import (
     regression_update,
 )
 from suffice.pipeline.math.engines.multivariate.hmc import Course, sample_until_settled
+from suffice.pipeline.math.engines.multivariate.integrals import log_integral
 from suffice.pipeline.math.engines.multivariate.latent_scales import along
 from suffice.pipeline.math.engines.multivariate.log_posterior import LatentN, LatentTarget
 from suffice.pipeline.math.engines.multivariate.near_moments import near
 from suffice.pipeline.math.engines.multivariate.noise_coordinates import NoiseTarget, is_flat
+from suffice.pipeline.math.engines.multivariate.normalisers import log_constant
 from suffice.pipeline.math.engines.multivariate.released_moments import cone_noises, noisy_moments
 from suffice.pipeline.math.engines.multivariate.shared_target import SharedTarget
 from suffice.pipeline.math.priors.record_count import Reciprocal
@@ -73,6 +75,7 @@ if TYPE_CHECKING:
         ConjugateDistribution,
         Update,
     )
+    from suffice.pipeline.math.engines.multivariate.integrals import Integral
     from suffice.pipeline.math.priors.record_count import NPrior
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
     from suffice.typing import Floats
@@ -223,11 +226,18 @@ def normal_posterior(
     PriorError
         Where the prior does not fit the columns, or leaves N below the number of columns plus 2.
     """
+    return normal_chains(statistics, prior, n_priors).mixture()
+
+
+def normal_chains(
+    statistics: Sequence[NoisyStatistic], prior: AnyNormalPrior, n_priors: Sequence[NPrior]
+) -> Chains:
+    """Run chains of means, variances and covariances given noisy moments; see ``normal_posterior``."""
     columns = statistics[0].plan.parameters.columns
     sums = estimate(statistics[0])
     shared = normal_evidence(prior, len(columns), sums.centre, sums.half_range, linear=True)
     update = normal_update(prior, shared, tuple(column.name for column in columns))
-    return _chains(statistics, (), (shared,), n_priors, f"{prior}", update).mixture()
+    return _chains(statistics, (), (shared,), n_priors, f"{prior}", update)
 
 
 def regression_posterior(
@@ -314,6 +324,14 @@ class Chains:
         """Return those of one cell."""
         cells = np.array([cell])
         return replace(self, target=self.target.take(cells), kept=self.kept[:, :, cells])
+
+    def log_evidence(self) -> Integral:
+        """Return the log density of what was released under conjugate priors, in units of Laplace noise.
+
+        It is given that N is at least the least number of rows.
+        """
+        integral = log_integral(self.target, self.kept, self.rng)
+        return replace(integral, log=integral.log + log_constant(self.target))
 
     @property
     def states(self) -> Floats:
