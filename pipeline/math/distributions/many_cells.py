@@ -10,6 +10,7 @@ import functools
 import importlib.util
 import os
 import sys
+from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
@@ -21,6 +22,7 @@ from suffice.pipeline.cluster.processors import processors
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+    from concurrent.futures import Future
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -181,12 +183,21 @@ def side_by_side(
             _IS_ONE_OF_SEVERAL.set(True)
             return work(item)
 
-        # Each in a context of its own, with all that is said of these cells: no two threads may enter one.
-        contexts = [copy_context() for _ in range(even)]
+        waiting: deque[Future[Result]] = deque()
         with ThreadPoolExecutor(workers) as pool:
-            # Where taking one fails, the loop's end cancels those that wait.
-            for result in pool.map(lambda context, item: context.run(alone, item), contexts, items[:even]):
-                take(result)
+            try:
+                for item in items[:even]:
+                    # So that what is done does not run ahead of who takes it.
+                    if len(waiting) == 2 * workers:
+                        take(waiting.popleft().result())
+                    # Each in a context of its own, with all that is said of these cells: no two threads may
+                    # enter one.
+                    waiting.append(pool.submit(copy_context().run, alone, item))
+                while waiting:
+                    take(waiting.popleft().result())
+            finally:
+                for each in waiting:
+                    each.cancel()
     for item in items[even:]:
         take(work(item))
     return results

@@ -6,6 +6,7 @@ import importlib.util
 import os
 import sys
 import threading
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -73,7 +74,6 @@ def test_a_block_has_one_thread_beside_others_and_all_alone(monkeypatch: pytest.
         loops = Loops(module="loops_that_are_not_kept", made_in=40.0, saves=0.001)
         paid = side_by_side(lambda _: loops.pay(50), range(2), lambda _: None, together=True)
     assert paid == [True, True]
-    assert on_threads(lambda _: threading.get_ident(), 2, 1, 2)
 
 
 def test_no_block_is_begun_after_an_interrupt(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -92,6 +92,23 @@ def test_no_block_is_begun_after_an_interrupt(monkeypatch: pytest.MonkeyPatch) -
     with pytest.raises(KeyboardInterrupt):
         side_by_side(block, range(100), interrupt, together=True)
     assert len(begun) < 10
+
+
+def test_blocks_run_no_further_ahead_than_two_for_each_processor(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(many_cells, "processors", lambda: 2)
+    begun: list[int] = []
+    ahead: list[int] = []
+
+    def take(number: int) -> None:
+        time.sleep(0.002)
+        ahead.append(len(begun) - number)
+
+    def block(number: int) -> int:
+        begun.append(number)
+        return number
+
+    assert side_by_side(block, range(50), take, together=True) == list(range(50))
+    assert max(ahead) <= 4
 
 
 def test_loops_pay_later_where_they_are_not_loaded_and_not_kept(

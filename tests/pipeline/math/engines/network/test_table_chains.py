@@ -96,7 +96,8 @@ def test_four_numbers_are_the_prior_of_n(prior: NPrior) -> None:
     assert np.isneginf(prior.log_prob(np.array([low - 1, high + 1]))).all()
 
 
-def test_chains_take_loops_where_these_pay(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(many_cells, "is_compiled", lambda: False)
-    arrays = chains_of((Uniform(5, 60),), 1)
-    assert arrays.accept == arrays.by_arrays
+@pytest.mark.parametrize("pays", [False, True])
+def test_chains_take_loops_where_these_pay(monkeypatch: pytest.MonkeyPatch, *, pays: bool) -> None:
+    monkeypatch.setattr(many_cells.Loops, "pay", lambda _loops, _counts: pays)
+    chains = chains_of((Uniform(5, 60),), 1)
+    assert chains.accept == (chains.by_loops if pays else chains.by_arrays)
