@@ -42,7 +42,8 @@ from suffice.pipeline.math.engines.one_sum.block_pieces import (
     LOG_OF_TOTAL,
     NATS,
     PARTS,
-    merge_pairs,
+    merge_heavy,
+    set_answers,
     set_pieces,
 )
 from suffice.pipeline.math.engines.one_sum.sum_weights import (
@@ -57,6 +58,7 @@ from suffice.pipeline.math.engines.one_sum.sum_weights import (
     STEP,
     add_density,
     log_noise,
+    noise_at,
     noise_of_none,
     profiles,
     set_breaks,
@@ -169,6 +171,15 @@ def log_joint(
         for i in range(count):
             if table[ROWS, row[i]] > table[COUNT, row[i]]:
                 density[i] = table[NONE, row[i]]
+
+
+@vectorised
+def log_joint_at(
+    model: Floats, rates: Floats, table: Floats, count: int, row: Integers, work: Floats
+) -> None:
+    """Put log weights at amounts where densities are; positions are read of positive sums only."""
+    noise_at(rates, table, count, row, work[1], work[3])
+    add_density(model, table, count, row, work[0], work[1], work[2], work[3])
 
 
 @vectorised
@@ -475,20 +486,10 @@ def _resolve(
         evidence = moments[0]
         if heavy < 0 or not 0.0 < evidence < math.inf:
             continue
-        shift = moments[1] / evidence
-        answers[cell, 0] = moments[3] + shift
-        answers[cell, 1] = math.sqrt(max(moments[2] / evidence - shift * shift, 0.0))
-        answers[cell, 2], answers[cell, 3] = top + math.log(evidence), moments[4]
-        by_evidence, count = 1.0 / evidence, 0
-        for i in range(heavy):
-            w = pairs[2, i] * by_evidence
-            if w > light:
-                pairs[0, count], pairs[1, count], pairs[2, count] = pairs[0, i], pairs[1, i], w
-                pairs[3, count] = pairs[3, i]
-                count += 1
-        counts[cell] = merge_pairs(
-            fineness, line, update, count, pairs, work, (cell + 1) * MOST_MERGED, place_rows, slots,
-            of_merged, merged[cell],
+        set_answers(top, moments, answers[cell])
+        counts[cell] = merge_heavy(
+            fineness, line, update, heavy, evidence, light, pairs, work, (cell + 1) * MOST_MERGED, place_rows,
+            slots, of_merged, merged[cell],
         )  # fmt: skip
 
 

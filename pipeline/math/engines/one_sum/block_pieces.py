@@ -10,7 +10,7 @@ with m the piece's middle, x the node, w its weight in the mixture, and h = l / 
 :math:`\sqrt{l^2 - 1} / 2`. All of a block are scaled and moved to have its nodes' mass and mean.
 """
 
-# ruff: noqa: C901 - a compiled loop
+# ruff: noqa: C901, PLR0912 - compiled loops
 
 from __future__ import annotations
 
@@ -61,18 +61,23 @@ def set_pieces(
             place[i] = at + 0.5 * length[i]
             at += length[i]
         slope[last], place[last] = beside, at + 0.5 * length[last]
+    # (1): L(u) = coth u - 1 / u to 3 %, and L' = 1 - L^2 - 2 L / u of it. A loop that writes more than an
+    # array or two becomes no vectors.
+    least = 1.0 if is_sum else 0.0
     for i in range(count):
-        squared = 0.25 * (length[i] * length[i] - 1.0 if is_sum else length[i] * length[i])
-        squared = max(squared, 0.0)
-        # (1): L(u) = coth u - 1 / u to 3 %, and L' = 1 - L^2 - 2 L / u of it.
-        u2 = slope[i] * slope[i] * squared
-        by_u = 1.0 / (1.0 + math.sqrt(4.0 + u2))
-        z = slope[i] * (place[i] - position[i])
+        variance[i] = max(0.25 * (length[i] * length[i] - least), 0.0)
+    for i in range(count):
+        u2, z = slope[i] * slope[i] * variance[i], slope[i] * (place[i] - position[i])
         # sinh u / u, and exp z, by their series: where these are far off there is next to no weight.
         share = (1.0 + u2 * (1.0 + u2 / 20.0) / 6.0) * max(1.0 + z * (1.0 + z * (0.5 + z / 6.0)), 0.0)
         mass[i] = weight[i] * share
-        variance[i] = max(1.0 - u2 * by_u * by_u - 2.0 * by_u, 0.0) * squared
-        place[i] += slope[i] * by_u * squared
+    for i in range(count):
+        u2 = slope[i] * slope[i] * variance[i]
+        place[i] += slope[i] * variance[i] / (1.0 + math.sqrt(4.0 + u2))
+    for i in range(count):
+        u2 = slope[i] * slope[i] * variance[i]
+        by_u = 1.0 / (1.0 + math.sqrt(4.0 + u2))
+        variance[i] *= max(1.0 - u2 * by_u * by_u - 2.0 * by_u, 0.0)
     for b in range(number):
         whole, moment, of_pieces, sum_of_pieces = 0.0, 0.0, 0.0, 0.0
         for i in range(starts[b], starts[b + 1]):
@@ -94,14 +99,16 @@ def merge_pairs(
 ) -> int:  # fmt: skip
     """Merge pairs of N, S, weight and scatter as ``Components.of``; how many are left, or -1."""
     n, total, weight = pairs[0], pairs[1], pairs[2]
-    centre, width, place, scatter = work[0], work[1], work[2], work[3]
+    centre, width, place, scatter = work[0], work[1], work[2], pairs[3]
+    of_second = 1.0 if line == BETA_LINE else 0.0
     for i in range(count):
         first = update[0] + update[1] * n[i] + update[2] * total[i]
         second = update[3] + update[4] * n[i] + update[5] * total[i]
         centre[i] = log(first / second)
-        scatter[i] = pairs[3, i]
-        squared = 1.0 / first + 1.0 / second if line == BETA_LINE else 1.0 / first
-        width[i] = math.sqrt(squared + scatter[i])
+    for i in range(count):
+        first = update[0] + update[1] * n[i] + update[2] * total[i]
+        second = update[3] + update[4] * n[i] + update[5] * total[i]
+        width[i] = math.sqrt(1.0 / first + of_second / second + scatter[i])
     middle, square, narrowest, whole = 0.0, 0.0, math.inf, 0.0
     for i in range(count):
         middle += weight[i] * centre[i]
@@ -150,3 +157,28 @@ def merge_pairs(
         merged[at, 0], merged[at, 1], merged[at, 2] = sums[at, 1] / w, sums[at, 2] / w, w / whole
         merged[at, 3] = max(sums[at, 4] / w - shift * shift, 0.0)
     return number
+
+
+@vectorised
+def merge_heavy(
+    fineness: Floats, line: int, update: Floats, heavy: int, evidence: float, light: float, pairs: Floats,
+    work: Floats, turn: int, keys: Integers, slots: Integers, sums: Floats, merged: Floats,
+) -> int:  # fmt: skip
+    """Merge pairs that weigh more than so much of a cell's evidence; how many are left, or -1."""
+    by_evidence, count = 1.0 / evidence, 0
+    for i in range(heavy):
+        w = pairs[2, i] * by_evidence
+        if w > light:
+            pairs[0, count], pairs[1, count], pairs[2, count] = pairs[0, i], pairs[1, i], w
+            pairs[3, count] = pairs[3, i]
+            count += 1
+    return int(merge_pairs(fineness, line, update, count, pairs, work, turn, keys, slots, sums, merged))
+
+
+@vectorised
+def set_answers(top: float, moments: Floats, answers: Floats) -> None:
+    """Mean, standard deviation, log evidence and largest N, of moments about a centre."""
+    shift = moments[1] / moments[0]
+    answers[0] = moments[3] + shift
+    answers[1] = math.sqrt(max(moments[2] / moments[0] - shift * shift, 0.0))
+    answers[2], answers[3] = top + math.log(moments[0]), moments[4]

@@ -1,7 +1,8 @@
 """Latent pairs of many cells by the blocks of ``nodes``, in compiled loops; these are in ``block_kernel``.
 
 Under usual priors blocks are of N and S together, in ``plane_kernel``, where the noise is not narrow beside
-whole numbers, and else ``COARSE``: decisions 187 and 177 say what these were off by, which is no bound.
+whole numbers, and else ``COARSE``: decisions 187 and 177 say what these were off by, which is no bound. Of
+blocks of both an error is stated, by two rules (decision 192); of blocks of S alone none is.
 Under others they are ``AS_ARRAYS`` have them: answers are those of ``nodes`` and ``merged`` but for
 rounding, as the same numbers decide which blocks there are, and what is merged. Where a width lies on the
 very edge between two points of the lattice of merging, as ratios of counts do, rounding decides: levels of
@@ -25,7 +26,7 @@ from suffice.pipeline.math.distributions.compiled_mixtures import linear_update
 from suffice.pipeline.math.distributions.distribution import widened
 from suffice.pipeline.math.distributions.many_cells import BLOCKS, is_compiled, on_threads
 from suffice.pipeline.math.distributions.merged import Components
-from suffice.pipeline.math.engines.one_sum.nested_pairs import NestedPairs, released
+from suffice.pipeline.math.engines.one_sum.nested_pairs import NestedPairs, differences, released
 from suffice.pipeline.math.engines.one_sum.nodes import MOMENT_NATS, edges_of_n
 from suffice.pipeline.math.engines.one_sum.noisy_sum import BetaNegativeBinomial, GammaGamma, GammaPoisson
 from suffice.pipeline.math.engines.one_sum.spread_sums import NearMoments
@@ -122,12 +123,16 @@ FINER = replace(AS_ARRAYS, of_n=1e-7, of_total=1e-6, parts=3.0, has_pieces=True)
 """Of cells under usual priors whose mixture has a wide component, or what is far away."""
 PLANE_NATS, PLANE_ERROR = 16.0, 1e-4
 """Of blocks of both: nats below a cell's mass beyond which they are left out, and error of one."""
+_FINER_PLANE, _LEAST_ERROR = 1e-5, 3.0 * PLANE_ERROR
+"""Error of a block in cells whose own is not tolerable; and what is stated of a cell at least."""
 _WIDE_NOISE = 12.0
 """Scale of the noise of whole sums from which on weights are smooth between whole numbers too."""
 _BLURRED = 0.07
 """Weight of a component, times the share of its variance that is between its pairs, up to which coarse blocks
 stay: a bell in place of a piece is off by a tenth of this of a level, or more beside others."""
 
+_TOLERABLE = 0.0015
+"""Error that is stated, up to which blocks of both stay, as of nested rules."""
 _FAR = 20.0
 """Standard deviations from a cell's mean beyond which 1e-4 of its mass may be much of its variance."""
 _UNSEEN = 0.02
@@ -205,19 +210,46 @@ def resolve_blocks(
         return _resolve(sums, update, threads, fineness)
     fineness = fineness_of(sums)
     if fineness is COARSE and _has_planes(sums):
-        resolved = _resolve_planes(sums, update, threads)
+        resolved = _resolve_planes(sums, update, threads, PLANE_ERROR)
+        left = np.flatnonzero(resolved.settled & (resolved.error > _TOLERABLE))
+        if left.size:
+            resolved = _with(resolved, left, _resolve_planes(sums.take(left), update, threads, _FINER_PLANE))
     else:
         resolved = _resolve(sums, update, threads, fineness)
     coarse = _blur(resolved.merged, update, sums.n_cells) > _BLURRED
-    coarse |= (_reach(resolved, update) > _FAR) | (_unseen(resolved, update) > _UNSEEN) | ~resolved.settled
-    left = np.flatnonzero(coarse)
+    coarse |= (_reach(resolved, update) > _FAR) | (_unseen(resolved, update) > _UNSEEN)
+    left = np.flatnonzero(coarse | ~(resolved.error <= _TOLERABLE))
     if not left.size:
         return resolved
     finer = _resolve(sums.take(left), update, threads, FINER)
+    error = _error_of_finer(sums, update, threads, resolved, finer, left)
+    return _with(resolved, left, replace(finer, error=error))
+
+
+def _with(resolved: NestedPairs, left: Integers, finer: NestedPairs) -> NestedPairs:
+    """Put what was resolved anew in place of those cells."""
     for name in ("means", "sds", "log_evidence", "most"):
         getattr(resolved.near, name)[left] = getattr(finer.near, name)
     resolved.error[left] = finer.error
     return replace(resolved, merged=resolved.merged.replaced(left, finer.merged))
+
+
+def _error_of_finer(
+    sums: NoisySums, update: Update, threads: int | None, first: NestedPairs, finer: NestedPairs,
+    left: Integers,
+) -> Floats:  # fmt: skip
+    """By how much finer blocks differ from those before, or, where these have no answer, from coarse ones."""
+    answers, settled = _answers(first)[left], first.settled[left]
+    rest = np.flatnonzero(~settled)
+    if rest.size:
+        coarse = _resolve(sums.take(left[rest]), update, threads, COARSE)
+        answers[rest], settled[rest] = _answers(coarse), coarse.settled
+    return differences(answers, _answers(finer), settled & finer.settled)
+
+
+def _answers(resolved: NestedPairs) -> Floats:
+    """Means, standard deviations, log evidences, (n_cells, 3)."""
+    return np.stack([resolved.near.means, resolved.near.sds, resolved.near.log_evidence], axis=1)
 
 
 def _blur(merged: Components, update: Update, cells: int) -> Floats:
@@ -298,26 +330,26 @@ def _has_planes(sums: NoisySums) -> bool:
 
 
 @functools.cache
-def _plane_sizes() -> Floats:
+def _plane_sizes(error: float) -> Floats:
     """Sizes that are allowed for rules of 1 to 5 nodes, as ``block_rules`` has them."""
     of_points = [
-        rule_sizes.largest_sizes(max(points, 2), at_integers=False, tolerance=PLANE_ERROR)
-        for points in range(1, 6)
+        rule_sizes.largest_sizes(max(points, 2), at_integers=False, tolerance=error) for points in range(1, 6)
     ]
     return np.stack([of_points, of_points])
 
 
-def _resolve_planes(sums: NoisySums, update: Update, threads: int | None) -> NestedPairs:
+def _resolve_planes(sums: NoisySums, update: Update, threads: int | None, error: float) -> NestedPairs:
+    """By blocks of both, each right to so much of its cell; what rules differ by, and more, is the error."""
     kernel: Any = importlib.import_module(BLOCKS.module)
     given, cells = _Numbers.of(sums, update), sums.n_cells
-    fineness = np.array([PLANE_NATS, math.log(PLANE_ERROR), math.log(PLANE_ERROR), COARSE.light])
-    answers, counts = np.full((cells, 4), np.nan), np.zeros(cells, dtype=np.int64)
+    fineness = np.array([PLANE_NATS, math.log(error), math.log(error), COARSE.light])
+    answers, counts = np.full((cells, 2, 4), np.nan), np.zeros(cells, dtype=np.int64)
 
     def work(batch: slice) -> Components:
         merged = np.empty((batch.stop - batch.start, kernel.MOST_MERGED, 4))
         kernel.resolve(
             given.model, given.values[batch], given.reaches, given.rates, given.n_prior, fineness,
-            given.line, given.update, COARSE.numbers, _plane_sizes(), gauss_rules(), answers[batch],
+            given.line, given.update, COARSE.numbers, _plane_sizes(error), gauss_rules(), answers[batch],
             counts[batch], merged,
         )  # fmt: skip
         if sums.is_sum:
@@ -325,7 +357,10 @@ def _resolve_planes(sums: NoisySums, update: Update, threads: int | None) -> Nes
             counts[batch] = np.where(whole, counts[batch], -1)
         return _used(merged, counts[batch])
 
-    return _joined(on_threads(work, cells, _BATCH, threads), answers, counts)
+    resolved = _joined(on_threads(work, cells, _BATCH, threads), answers[:, 1], counts)
+    # Rules may differ by less than they are off: of no cell less is stated than three blocks may be off.
+    stated = differences(answers[:, 0], answers[:, 1], counts > 0) + _LEAST_ERROR
+    return replace(resolved, error=stated)
 
 
 @functools.cache

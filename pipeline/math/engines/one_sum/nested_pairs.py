@@ -54,7 +54,8 @@ class NestedPairs:
     merged : Components
         Of all cells; of those that are not settled there are none.
     error : ndarray of shape (n_cells,), float64
-        By how much the last two rules differ; infinite where a cell is not settled.
+        By how much the last two rules differ, or more; 0 where there was no second rule; infinite where a
+        cell is not settled.
     """
 
     near: NearMoments
@@ -138,7 +139,7 @@ def resolve_nested(sums: NoisySums, update: Update, threads: int | None = None) 
             most=answers[:, 1, 3],
         ),
         merged=merged,
-        error=_errors(answers, counts > 0),
+        error=differences(answers[:, 0], answers[:, 1], counts > 0),
     )
 
 
@@ -153,15 +154,21 @@ def released(sums: NoisySums) -> tuple[Floats, Floats, Floats]:
     return values, reaches, rates
 
 
-def _errors(answers: Floats, settled: Mask) -> Floats:
-    """By how much the last two rules differ, (n_cells,); infinite where they are not to be trusted."""
-    first, second = answers[:, 0], answers[:, 1]
+def differences(first: Floats, second: Floats, settled: Mask) -> Floats:
+    """By how much two answers differ, (n_cells,); infinite where they are not to be trusted.
+
+    Parameters
+    ----------
+    first, second : ndarray of shape (n_cells, 3 or more)
+        Mean, standard deviation, log evidence.
+    settled : ndarray of shape (n_cells,)
+    """
     with np.errstate(invalid="ignore", divide="ignore"):
-        differences = np.stack(
+        errors = np.stack(
             [
                 np.abs(second[:, 0] - first[:, 0]) / second[:, 1],
                 np.abs(np.log(second[:, 1] / first[:, 1])),
                 np.abs(second[:, 2] - first[:, 2]),
             ]
         )
-    return np.where(settled, np.max(differences, axis=0), np.inf)
+    return np.where(settled, np.max(errors, axis=0), np.inf)

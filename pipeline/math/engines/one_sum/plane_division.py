@@ -6,8 +6,8 @@ lines, so that between two of them weights are smooth. Blocks are parts of what 
 up to ``END_N``, and S from one share of the way to another, the same at every N.
 
 Judgement. Log weights are taken at five places across S, at the middle N, at five N, half way across S, and
-at the corners. Both fives are judged as in ``adaptive_blocks``; what corners miss the sum of both by counts
-twice in both sizes. A block is halved across N or across S until five nodes are enough both ways.
+at the corners: 13 in all. Both fives are judged as in ``adaptive_blocks``; what corners miss the sum of both
+by counts twice in both sizes. A block is halved across N or across S until five nodes are enough both ways.
 
 Whole numbers. Up to ``SINGLE`` records every N is a node, and sides are rounded up to whole sums. Beyond,
 sums over S are functions of a block's length, which need not be whole: they continue those at whole N.
@@ -26,7 +26,7 @@ import numpy as np
 from suffice.pipeline.math.distributions.block_rules import is_enough, poles
 from suffice.pipeline.math.distributions.machine_code import vectorised
 from suffice.pipeline.math.distributions.vector_functions import exp, log
-from suffice.pipeline.math.engines.one_sum.block_kernel import log_joint
+from suffice.pipeline.math.engines.one_sum.block_kernel import log_joint_at
 from suffice.pipeline.math.engines.one_sum.sum_weights import (
     FAMILY,
     FIRST,
@@ -55,7 +55,7 @@ LEAST_ACROSS, BOUND_ACROSS, NOTHING, UNIT, S_RATIO = range(12, 17)
 """Of what is known of a block."""
 NATS, LOG_OF_N, LOG_OF_TOTAL, LIGHT = range(4)
 """How fine blocks are."""
-POINTS, SETS = 5, 14
+POINTS, SETS = 5, 13
 """Nodes at most, each way, and places at which a block is looked at."""
 MOST_EDGES, TINY, SINGLE = 1200, 1e-290, 16.0
 _FAR, _LOW_LOG = 25.0, 22.0
@@ -186,64 +186,75 @@ def look(
     model: Floats, values: Floats, reaches: Floats, rates: Floats, n_prior: Floats, count: int,
     blocks: Floats, n: Floats, added: Floats, table: Floats, row: Integers, work: Floats,
 ) -> None:  # fmt: skip
-    """Log weights of blocks: five across S, five across N, the corners."""
+    """Log weights of blocks: five across S, the other four across N, the corners."""
     is_sum = model[FAMILY] != GAMMA
-    for q in range(5):
-        for b in range(count):
-            n[q * count + b] = blocks[FIRST_N, b] + 0.25 * q * (blocks[END_N, b] - 1.0 - blocks[FIRST_N, b])
-    for i in range(5 * count):
+    # Blocks of the same N are next to each other, and have the same rows.
+    group, rows = row[SETS * count :], 0
+    for b in range(count):
+        first, end = blocks[FIRST_N, b], blocks[END_N, b]
+        if b == 0 or first != blocks[FIRST_N, b - 1] or end != blocks[END_N, b - 1]:
+            for q in range(5):
+                n[rows + q] = first + 0.25 * q * (end - 1.0 - first)
+            rows += 5
+        group[b] = rows - 5
+    for i in range(rows):
         added[i] = n_prior[0] - n_prior[1] * log(1.0 + n[i])
-    set_rows(model, values, reaches, 5 * count, n, added, table)
-    position = work[0]
+    set_rows(model, values, reaches, rows, n, added, table)
+    position, amount = work[0], work[1]
     short = 1.0 if is_sum else 0.0
     for s in range(SETS):
         of_n, of_total = 2, s
-        if s >= 10:
-            of_n, of_total = 4 * (s & 1), 2 * (s - 10 - (s & 1))
+        if s >= 9:
+            of_n, of_total = 4 * ((s - 9) & 1), 4 * ((s - 9) >> 1)
         elif s >= 5:
-            of_n, of_total = s - 5, 2
-        share = 0.25 * of_total
+            of_n, of_total = s - 5 + (s > 6), 2
+        share, at_n = 0.25 * of_total, 0.25 * of_n
         for b in range(count):
-            at = n[of_n * count + b]
+            row[s * count + b] = group[b] + of_n
+        for b in range(count):
+            at = blocks[FIRST_N, b] + at_n * (blocks[END_N, b] - 1.0 - blocks[FIRST_N, b])
             left = blocks[LOW, b] + blocks[LOW_SLOPE, b] * at
             right = blocks[HIGH, b] + blocks[HIGH_SLOPE, b] * at
-            row[s * count + b] = of_n * count + b
-            if blocks[IN_LOGS, b] == 0.0:
-                position[s * count + b] = max(left, 0.0) + share * max(right - short - left, 0.0)
-            else:
-                low = log(max(left, TINY))
-                position[s * count + b] = low + share * (log(max(right, TINY)) - low)
-    if not is_sum:
-        for s in range(SETS):
+            amount[s * count + b] = max(left, 0.0) + share * max(right - short - left, 0.0)
+        if not is_sum:
             for b in range(count):
-                if blocks[IN_LOGS, b] == 0.0:
-                    position[s * count + b] = log(max(position[s * count + b], TINY))
-    log_joint(model, rates, table, SETS * count, row, work, False)
+                if blocks[IN_LOGS, b] != 0.0:
+                    at = n[group[b] + of_n]
+                    low = log(max(blocks[LOW, b] + blocks[LOW_SLOPE, b] * at, TINY))
+                    high = log(max(blocks[HIGH, b] + blocks[HIGH_SLOPE, b] * at, TINY))
+                    amount[s * count + b] = exp(low + share * (high - low))
+    if not is_sum:
+        for i in range(SETS * count):
+            amount[i] = max(amount[i], TINY)
+        for i in range(SETS * count):
+            position[i] = log(amount[i])
+    log_joint_at(model, rates, table, SETS * count, row, work)
     if not is_sum:
         # Densities of what is integrated over.
         for s in range(SETS):
             for b in range(count):
-                if blocks[IN_LOGS, b] == 0.0:
-                    work[3, s * count + b] -= position[s * count + b]
+                work[3, s * count + b] -= (1.0 - blocks[IN_LOGS, b]) * position[s * count + b]
 
 
 @vectorised
-def _share(value: Floats, count: int) -> float:
+def _share(left: float, second: float, fourth: float, right: float) -> float:
     """Where a block is divided: in half, or next to the end from which it falls steeply."""
-    first, last = value[0] - value[count], value[4 * count] - value[3 * count]
-    if first > _STEEPLY and value[0] > value[4 * count]:
+    first, last = left - second, right - fourth
+    if first > _STEEPLY and left > right:
         return float(max(0.25 * _STEEPLY / first, _LEAST_SHARE))
-    if last > _STEEPLY and value[0] < value[4 * count]:
+    if last > _STEEPLY and left < right:
         return float(1.0 - max(0.25 * _STEEPLY / last, _LEAST_SHARE))
     return 0.5
 
 
 @vectorised
-def _judge(count: int, values: Floats, least: Floats, bound: Floats, size: Floats) -> None:
+def _judge(
+    count: int, values: Floats, before: Floats, after: Floats, least: Floats, bound: Floats, size: Floats
+) -> None:
     """As ``judge``, but for lengths; what is between two values is bounded as where it is concave."""
     for b in range(count):
-        first, second, third = values[b], values[count + b], values[2 * count + b]
-        fourth, fifth = values[3 * count + b], values[4 * count + b]
+        first, second, third = before[b], before[count + b], values[2 * count + b]
+        fourth, fifth = after[b], after[count + b]
         ends, tilt = first + fifth, fifth - first
         bend = abs(third - 0.5 * ends)
         most = max(max(max(first, fifth), max(second, fourth)), third)
@@ -299,16 +310,19 @@ def sort_out(
             looks[N_POLE, b] = (looks[S_RIGHT, b] - low) / 5.0
         looks[NOTHING, b], looks[UNIT, b], looks[S_RATIO, b] = 0.0, 1.0, looks[N_POLE, b]
     poles(count, looks[NOTHING], looks[S_RATIO], looks[UNIT], looks[S_POLE])
-    _judge(count, value, looks[LEAST], looks[BOUND], looks[S_SIZE])
-    _judge(count, value[5 * count :], looks[LEAST_ACROSS], looks[BOUND_ACROSS], looks[N_SIZE])
+    _judge(count, value, value, value[3 * count :], looks[LEAST], looks[BOUND], looks[S_SIZE])
+    _judge(
+        count, value, value[5 * count :], value[7 * count :], looks[LEAST_ACROSS], looks[BOUND_ACROSS],
+        looks[N_SIZE],
+    )  # fmt: skip
     poles(count, looks[N_LEFT], looks[N_RIGHT], looks[N_LIMIT], looks[N_POLE])
     for b in range(count):
         middle, length = value[2 * count + b], looks[S_RIGHT, b] - looks[S_LEFT, b]
         mixed, corner = 0.0, -math.inf
         for s in range(4):
-            across_n = value[(5 + 4 * (s & 1)) * count + b]
-            across_total = value[(2 * (s - (s & 1))) * count + b]
-            at = value[(10 + s) * count + b]
+            across_n = value[(5 + 3 * (s & 1)) * count + b]
+            across_total = value[4 * (s >> 1) * count + b]
+            at = value[(9 + s) * count + b]
             mixed = max(mixed, abs(at - (across_n + across_total - middle)))
             corner = max(corner, at)
         looks[N_SIZE, b] += 2.0 * mixed
@@ -374,7 +388,10 @@ def sort_out(
         if divide_n and not fine:
             too_long = of_n > looks[N_LIMIT, b]
             divide_n = too_long or (looks[S_RATIO, b] <= 1.0 and looks[N_SIZE, b] >= looks[S_SIZE, b])
-        share, limit = _share(value[b:], count), looks[S_LIMIT, b]
+        share, limit = (
+            _share(value[b], value[count + b], value[3 * count + b], value[4 * count + b]),
+            looks[S_LIMIT, b],
+        )
         if blocks[IN_LOGS, b] == 0.0:
             if share == 0.5 and length > 1.5 * limit:
                 share = (limit if length <= 16.0 * limit else math.sqrt(limit * length)) / length
@@ -400,7 +417,12 @@ def sort_out(
             elif not is_few and of_n > 1.0 and (looks[S_LEFT, b] < _WHOLE or length < _WHOLE):
                 divide_n = True
         if divide_n:
-            share, limit = _share(value[5 * count + b :], count), looks[N_LIMIT, b]
+            share, limit = (
+                _share(
+                    value[5 * count + b], value[6 * count + b], value[7 * count + b], value[8 * count + b]
+                ),
+                looks[N_LIMIT, b],
+            )
             at = looks[N_LEFT, b] + max(share * of_n, 1.0)
             if share == 0.5 and of_n > 1.5 * limit:
                 at = looks[N_LEFT, b] + (limit if of_n <= 16.0 * limit else math.sqrt(limit * of_n))

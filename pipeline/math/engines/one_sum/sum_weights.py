@@ -121,17 +121,8 @@ def set_rows(
 
 
 @vectorised
-def log_noise(
-    model: Floats, rates: Floats, table: Floats, count: int, row: Integers, position: Floats, amount: Floats,
-    noise: Floats,
-) -> None:  # fmt: skip
-    """Work out amounts and log noise at positions; there are at least two sums."""
-    if model[FAMILY] == GAMMA:
-        for i in range(count):
-            amount[i] = exp(position[i])
-    else:
-        for i in range(count):
-            amount[i] = position[i]
+def noise_at(rates: Floats, table: Floats, count: int, row: Integers, amount: Floats, noise: Floats) -> None:
+    """Work out log noise at amounts; there are at least two sums."""
     first, second = table[KINKS], table[KINKS + 1]
     for i in range(count):
         noise[i] = -rates[0] * abs(first[row[i]] - amount[i]) - rates[1] * abs(second[row[i]] - amount[i])
@@ -139,6 +130,21 @@ def log_noise(
         first = table[KINKS + j]
         for i in range(count):
             noise[i] -= rates[j] * abs(first[row[i]] - amount[i])
+
+
+@vectorised
+def log_noise(
+    model: Floats, rates: Floats, table: Floats, count: int, row: Integers, position: Floats, amount: Floats,
+    noise: Floats,
+) -> None:  # fmt: skip
+    """Work out amounts and log noise at positions."""
+    if model[FAMILY] == GAMMA:
+        for i in range(count):
+            amount[i] = exp(position[i])
+    else:
+        for i in range(count):
+            amount[i] = position[i]
+    noise_at(rates, table, count, row, amount, noise)
 
 
 @vectorised

@@ -10,6 +10,7 @@ import pytest
 
 from suffice.pipeline.math.distributions.dirichlet import BetaDistribution
 from suffice.pipeline.math.distributions.gamma import GammaDistribution
+from suffice.pipeline.math.engines.one_sum import compiled_blocks
 from suffice.pipeline.math.engines.one_sum.compiled_blocks import COARSE, resolve_blocks
 from suffice.pipeline.math.engines.one_sum.noisy_sum import (
     BetaNegativeBinomial,
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 
 CLOSE = 3e-4
 """Of means, in standard deviations, these, in shares of themselves, and evidences, in nats."""
+TOLERABLE = 0.0015
+"""Error up to which blocks of both stay."""
 LEVELS = np.array([0.005, 0.025, 0.25, 0.5, 0.75, 0.975, 0.995])
 LEVEL = 0.006
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(10)
@@ -134,8 +137,10 @@ def test_pairs_are_those_of_sums_over_all(
     model: tuple[Marginal, Update], values: list[float], scale: float, reach: float, most: int, step: float
 ) -> None:
     """Of few records, where sides of blocks between whole sums would count parts of these."""
-    mean, sd, evidence, level = misses(*noisy(model, values, scale, reach, most, step))
+    problem = noisy(model, values, scale, reach, most, step)
+    mean, sd, evidence, level = misses(*problem)
     assert max(mean, sd, evidence) < CLOSE
+    assert max(mean, sd, evidence) < resolve_blocks(*problem, 1).error[0] <= TOLERABLE
     assert level < LEVEL
 
 
@@ -156,3 +161,24 @@ def test_narrow_noise_and_broken_sums_are_left_to_blocks_of_sums() -> None:
     assert np.array_equal(resolve_blocks(narrow, update, 1).near.means, by_blocks.near.means)
     assert max(misses(narrow, update)[:3]) < CLOSE
     assert max(misses(broken, update)[:3]) < CLOSE
+
+
+def test_errors_are_what_two_rules_differ_by() -> None:
+    """A rule that is far too coarse says so; a finer one states less of the same cell."""
+    problem = noisy(GEOMETRIC, [640.0, 1178.0], 400.0, 40.0, 150, 1.0)
+    coarse, usual = (compiled_blocks._resolve_planes(*problem, 1, error) for error in (0.03, 1e-4))
+    off = abs(coarse.near.log_evidence[0] - usual.near.log_evidence[0])
+    assert max(off, TOLERABLE) < coarse.error[0]
+    assert usual.error[0] < TOLERABLE
+
+
+def test_cells_whose_error_is_not_tolerable_are_resolved_anew() -> None:
+    """By finer blocks of both, which state less."""
+    problem = noisy(
+        EXPONENTIAL, [15_504_801.0, 562_946_739.0], 655_360.0, 65_536.0, 10**12, 0.000_915_527_343_75
+    )
+    usual, finer = (compiled_blocks._resolve_planes(*problem, 1, error) for error in (1e-4, 1e-5))
+    resolved = resolve_blocks(*problem, 1)
+    assert usual.error[0] > TOLERABLE >= resolved.error[0]
+    assert resolved.error[0] == finer.error[0]
+    assert resolved.near.log_evidence[0] == finer.near.log_evidence[0]
