@@ -47,6 +47,7 @@ from suffice.pipeline.math.engines.one_sum.spread_sums import (
     moments_of_all,
     near_moments,
 )
+from suffice.pipeline.math.engines.one_sum.sum_density import density_at
 from suffice.pipeline.math.engines.one_sum.sum_within_limits import SumWithinLimits, moments_within
 from suffice.pipeline.math.engines.one_sum.tiles import tiles_of
 
@@ -280,14 +281,14 @@ class LatentSumPosterior:
         return self.merged.cdf(self.update, points)
 
     def density(self, parameter: str, points: Floats) -> Floats:
-        """Densities at points (n_cells, n_points): of the latent pairs again, merged much less."""
+        """Densities at points (n_cells, n_points), by ``sum_density``; of tempered cells those of pairs."""
+        if self.levels is None:
+            return density_at(self.sums, self.update, self.log_evidence, points)
         values = np.empty(points.shape)
         for batch in batches(self.sums):
             nodes = _resolved(self.sums.take(batch), self.update)
             fine = Components.of(nodes, self.update, len(batch), fineness=FINE, negligible=_NEXT_TO_NOTHING)
-            if self.levels is not None:
-                fine = fine.tempered(self.levels[batch])
-            values[batch] = fine.density(self.update, points[batch])
+            values[batch] = fine.tempered(self.levels[batch]).density(self.update, points[batch])
         return values
 
     def average(self, function: Callable[[Floats], Floats], cells: Cells) -> Floats:
