@@ -35,7 +35,7 @@ Loader. Fast and accurate computation of binomial probabilities. 2000.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Self, TypeAlias
 
 import numpy as np
 
@@ -56,6 +56,8 @@ if TYPE_CHECKING:
     from suffice.pipeline.math.engines.one_sum.noisy_sum import Marginal
     from suffice.typing import Cells, Floats
 
+    Number: TypeAlias = float | Floats
+
 
 _LEAST = 1e-80
 """What stands for a parameter at 0, where logarithms end: no count of rows makes a difference of it."""
@@ -75,8 +77,8 @@ class _OfKnownParameter:
 class BinomialSum(_OfKnownParameter):
     """Successes among m N trials of a known probability."""
 
-    success: float | Floats
-    failure: float | Floats
+    success: Number
+    failure: Number
     trials: float
     support: ClassVar[SumSupport] = SumSupport.INTEGERS
 
@@ -99,7 +101,7 @@ class BinomialSum(_OfKnownParameter):
 class PoissonSum(_OfKnownParameter):
     """Sum of N Poisson counts of a known rate."""
 
-    rate: float | Floats
+    rate: Number
     support: ClassVar[SumSupport] = SumSupport.INTEGERS
     most_per_row: ClassVar[float] = np.inf
 
@@ -118,8 +120,8 @@ class PoissonSum(_OfKnownParameter):
 class NegativeBinomialSum(_OfKnownParameter):
     """Failures before r N successes of a known probability of success."""
 
-    success: float | Floats
-    failure: float | Floats
+    success: Number
+    failure: Number
     successes: float
     support: ClassVar[SumSupport] = SumSupport.INTEGERS
     most_per_row: ClassVar[float] = np.inf
@@ -140,7 +142,7 @@ class NegativeBinomialSum(_OfKnownParameter):
 class GammaSum(_OfKnownParameter):
     """Sum whose multiple w S is gamma of shape k N and a known rate."""
 
-    rate: float | Floats
+    rate: Number
     shape: float
     share: float
     support: ClassVar[SumSupport] = SumSupport.POSITIVE
@@ -157,7 +159,7 @@ class GammaSum(_OfKnownParameter):
         return self.shape * n / (self.rate * self.share)
 
 
-def given_parameter(marginal: Marginal, value: float | Floats, *, is_scale: bool) -> Marginal:
+def given_parameter(marginal: Marginal, value: Number, *, is_scale: bool) -> Marginal:
     """Return the distribution of a sum given the parameter, in place of that under a conjugate prior of it.
 
     Parameters
@@ -184,9 +186,9 @@ def given_parameter(marginal: Marginal, value: float | Floats, *, is_scale: bool
         case BetaNegativeBinomial(successes=successes) if lowest > 0.0:
             failure = np.maximum(np.subtract(1.0, value), _LEAST)
             return NegativeBinomialSum(success=value, failure=failure, successes=successes)
-        case (GammaGamma(shape=shape, share=share) | SpreadGammaGamma(shape=shape, share=share)) if lowest > 0.0:
+        case GammaGamma() | SpreadGammaGamma() if lowest > 0.0:
             rate = np.divide(1.0, value) if is_scale else value
-            return GammaSum(rate=rate, shape=shape, share=share)
+            return GammaSum(rate=rate, shape=marginal.shape, share=marginal.share)
         case NormalNormal(variance=variance):
             return NormalNormal(loc=value, scale=0.0, variance=variance)
     message = f"prior: a point mass at {lowest:g} leaves records no distribution: leave this point out"
@@ -241,7 +243,7 @@ def _log_over_factorial(x: Floats) -> Floats:
     return np.where(x > 0.0, log_height(positive) - np.log(positive), 0.0)
 
 
-def _log_binomial(successes: Floats, failures: Floats, success: float | Floats, failure: float | Floats) -> Floats:
+def _log_binomial(successes: Floats, failures: Floats, success: Number, failure: Number) -> Floats:
     """Log of (x + y)! / (x! y!) p^x q^y, of real x and y >= 0."""
     trials = successes + failures
     return (

@@ -69,9 +69,9 @@ def density_at(sums: NoisySums, update: Update, log_evidence: Floats, points: Fl
 def _log_prior(sums: NoisySums, update: Update, position: Floats) -> Floats:
     """Log densities of the prior at positions (n,) on the line."""
     marginal = sums.marginal
-    is_spread = isinstance(marginal, SpreadGammaGamma)
-    # No records leave every component what it is, and its weight.
-    shifts, weights = (marginal.shifts, marginal.weights) if is_spread else (np.zeros(1), (1.0,))
+    shifts, weights = np.zeros(1), np.ones(1)
+    if isinstance(marginal, SpreadGammaGamma):  # no records leave every component what it is
+        shifts, weights = marginal.shifts, np.array(marginal.weights)
     components = coordinate_of(update(np.zeros(len(shifts)), shifts))
     log_density: Floats = np.logaddexp.reduce(
         components.log_density(position[:, None]) + np.log(weights), axis=1
