@@ -13,7 +13,7 @@ compared, those of most other sums by ``compiled_blocks``, of spread priors by `
 blocks, and quantiles by loops. Under design effects d only the likelihood in p(theta | N, S) has the power
 1 / d: W stays as it is, and N and S count as N / d and S / d.
 
-Draws rest on no quadrature; see ``tiles``.
+Draws rest on no quadrature; see ``tiles``. Densities are by ``sum_density``.
 """
 
 from __future__ import annotations
