@@ -303,7 +303,8 @@ class ParameterPosterior(Mapping[str, Marginal]):
 
         Of plug-in posteriors in closed form; of noise-aware ones by sums or integrals over what is latent:
         of families with one sum, of counts of categories and under densities right to some 1e-3 of the
-        highest. Where nodes would show they are smoothed, over up to a fifth of their spread.
+        highest. Of means with variances, and under design effects, they are smoothed where nodes would show,
+        over up to a fifth of their spread.
 
         Parameters
         ----------

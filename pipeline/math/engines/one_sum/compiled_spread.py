@@ -100,10 +100,10 @@ def far_sums(sums: NoisySums, update: Update, near: NearMoments, threads: int | 
     return np.where(counts[:, None] >= 0, answers[:, 6:], np.nan)
 
 
-def split_pairs(sums: NoisySums, update: Update) -> Components | None:
-    """Return pairs, split among the prior's components and merged a little; None where arrays have to."""
+def split_pairs(sums: NoisySums, update: Update) -> tuple[Components, Cells]:
+    """Return pairs, split among the prior's components and merged a little, and cells left to arrays."""
     split = resolve_spread(sums, update, fineness=PARTS)
-    return split.merged if np.all(split.settled) else None
+    return split.merged, np.flatnonzero(~split.settled)
 
 
 @functools.lru_cache(maxsize=16)

@@ -34,8 +34,8 @@ Loader. Fast and accurate computation of binomial probabilities. 2000.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar, Self, TypeAlias
 
 import numpy as np
 
@@ -46,13 +46,17 @@ from suffice.pipeline.math.engines.one_sum.noisy_sum import (
     BetaNegativeBinomial,
     GammaGamma,
     GammaPoisson,
+    NoisySums,
     NormalNormal,
     SumSupport,
 )
+from suffice.pipeline.math.engines.one_sum.spread_sums import SpreadGammaGamma
 
 if TYPE_CHECKING:
     from suffice.pipeline.math.engines.one_sum.noisy_sum import Marginal
-    from suffice.typing import Floats
+    from suffice.typing import Cells, Floats
+
+    Number: TypeAlias = float | Floats
 
 
 _LEAST = 1e-80
@@ -73,8 +77,8 @@ class _OfKnownParameter:
 class BinomialSum(_OfKnownParameter):
     """Successes among m N trials of a known probability."""
 
-    success: float
-    failure: float
+    success: Number
+    failure: Number
     trials: float
     support: ClassVar[SumSupport] = SumSupport.INTEGERS
 
@@ -97,7 +101,7 @@ class BinomialSum(_OfKnownParameter):
 class PoissonSum(_OfKnownParameter):
     """Sum of N Poisson counts of a known rate."""
 
-    rate: float
+    rate: Number
     support: ClassVar[SumSupport] = SumSupport.INTEGERS
     most_per_row: ClassVar[float] = np.inf
 
@@ -116,8 +120,8 @@ class PoissonSum(_OfKnownParameter):
 class NegativeBinomialSum(_OfKnownParameter):
     """Failures before r N successes of a known probability of success."""
 
-    success: float
-    failure: float
+    success: Number
+    failure: Number
     successes: float
     support: ClassVar[SumSupport] = SumSupport.INTEGERS
     most_per_row: ClassVar[float] = np.inf
@@ -138,7 +142,7 @@ class NegativeBinomialSum(_OfKnownParameter):
 class GammaSum(_OfKnownParameter):
     """Sum whose multiple w S is gamma of shape k N and a known rate."""
 
-    rate: float
+    rate: Number
     shape: float
     share: float
     support: ClassVar[SumSupport] = SumSupport.POSITIVE
@@ -155,14 +159,14 @@ class GammaSum(_OfKnownParameter):
         return self.shape * n / (self.rate * self.share)
 
 
-def given_parameter(marginal: Marginal, value: float, *, is_scale: bool) -> Marginal:
+def given_parameter(marginal: Marginal, value: Number, *, is_scale: bool) -> Marginal:
     """Return the distribution of a sum given the parameter, in place of that under a conjugate prior of it.
 
     Parameters
     ----------
     marginal : Marginal
         Under any conjugate prior: its other numbers are kept.
-    value : float
+    value : float, or ndarray that broadcasts with N
         The parameter.
     is_scale : bool
         Whether it is one over the rate that the marginal has.
@@ -172,19 +176,52 @@ def given_parameter(marginal: Marginal, value: float, *, is_scale: bool) -> Marg
     PriorError
         Where the family has no such parameter: an end of the range at which there is no distribution.
     """
+    lowest = float(np.min(value))
     match marginal:
         case BetaBinomial(trials=trials):
-            return BinomialSum(success=max(value, _LEAST), failure=max(1.0 - value, _LEAST), trials=trials)
+            success, failure = np.maximum(value, _LEAST), np.maximum(np.subtract(1.0, value), _LEAST)
+            return BinomialSum(success=success, failure=failure, trials=trials)
         case GammaPoisson():
-            return PoissonSum(rate=max(value, _LEAST))
-        case BetaNegativeBinomial(successes=successes) if value > 0.0:
-            return NegativeBinomialSum(success=value, failure=max(1.0 - value, _LEAST), successes=successes)
-        case GammaGamma(shape=shape, share=share) if value > 0.0:
-            return GammaSum(rate=1.0 / value if is_scale else value, shape=shape, share=share)
+            return PoissonSum(rate=np.maximum(value, _LEAST))
+        case BetaNegativeBinomial(successes=successes) if lowest > 0.0:
+            failure = np.maximum(np.subtract(1.0, value), _LEAST)
+            return NegativeBinomialSum(success=value, failure=failure, successes=successes)
+        case GammaGamma() | SpreadGammaGamma() if lowest > 0.0:
+            rate = np.divide(1.0, value) if is_scale else value
+            return GammaSum(rate=rate, shape=marginal.shape, share=marginal.share)
         case NormalNormal(variance=variance):
             return NormalNormal(loc=value, scale=0.0, variance=variance)
-    message = f"prior: a point mass at {value:g} leaves records no distribution: leave this point out"
+    message = f"prior: a point mass at {lowest:g} leaves records no distribution: leave this point out"
     raise PriorError(message)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SumsOfParameters(NoisySums):
+    """Noisy sums of cells that each have a known parameter: their evidences are likelihoods.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n_cells,), float64
+        The parameters.
+    is_scale : bool
+        As of ``given_parameter``.
+    """
+
+    values: Floats
+    is_scale: bool
+
+    def take(self, cells: Cells) -> Self:
+        """The given cells, in the given order."""
+        return replace(self, totals=self.totals.take(cells), values=self.values[cells])
+
+    def law(self, cell: Cells, axes: int) -> Marginal:
+        """The distribution of S given N and the parameter of rows' cells."""
+        shape = (-1,) + (1,) * (axes - 1)
+        return given_parameter(self.marginal, self.values[cell].reshape(shape), is_scale=self.is_scale)
+
+    def spread(self, n: Floats, position: Floats) -> Floats:
+        """Infinite: there is no parameter that nodes have to resolve."""
+        return np.full(np.broadcast_shapes(n.shape, position.shape), np.inf)
 
 
 def _deviance(x: Floats, mean: Floats) -> Floats:
@@ -206,7 +243,7 @@ def _log_over_factorial(x: Floats) -> Floats:
     return np.where(x > 0.0, log_height(positive) - np.log(positive), 0.0)
 
 
-def _log_binomial(successes: Floats, failures: Floats, success: float, failure: float) -> Floats:
+def _log_binomial(successes: Floats, failures: Floats, success: Number, failure: Number) -> Floats:
     """Log of (x + y)! / (x! y!) p^x q^y, of real x and y >= 0."""
     trials = successes + failures
     return (

@@ -47,8 +47,6 @@ from suffice.pipeline.math.engines.multinomial.noisy_counts import log_rising
 from suffice.pipeline.terms.released.noise_distribution import log_laplace
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from suffice.pipeline.math.priors.record_count import NPrior
     from suffice.pipeline.terms.released.noise_distribution import NoisyTotals
     from suffice.typing import Cells, Floats
@@ -242,7 +240,7 @@ class NormalNormal:
     .. math:: S \mid N \sim \mathrm{Normal}(N m, \sqrt{N v + N^2 s^2})
     """
 
-    loc: float
+    loc: float | Floats
     scale: float
     variance: float
     support: ClassVar[SumSupport] = SumSupport.REAL
@@ -349,12 +347,16 @@ class NoisySums:
             for value, (reach, _) in zip(self.totals.values.T, self.totals.coefficients.tolist(), strict=True)
         ]
 
-    def log_density(self, n: Floats, position: Floats) -> Floats:
+    def law(self, cell: Cells, axes: int) -> Marginal:  # noqa: ARG002 - ``SumsOfParameters`` needs both
+        """The distribution of S given N in rows of cells, the first of so many axes."""
+        return self.marginal
+
+    def log_density(self, cell: Cells, n: Floats, position: Floats) -> Floats:
         """Log of the probability or density of positions given N; n >= 1 and positions broadcast.
 
         A position is A itself, or its logarithm where S is above 0.
         """
-        log_prob = self.marginal.log_prob(self.total(n, self.amount(position)), n)
+        log_prob = self.law(cell, n.ndim).log_prob(self.total(n, self.amount(position)), n)
         if self.is_sum:
             return np.broadcast_to(log_prob, np.broadcast_shapes(n.shape, position.shape))
         # Of A, not of S: no rows at all have a probability, and it has to be weighed against densities.
@@ -370,7 +372,7 @@ class NoisySums:
     def log_weight(self, cell: Cells, n: Floats, position: Floats) -> Floats:
         """Log of p(S | N) times noise, at (n_rows, n_positions); n is (n_rows, 1)."""
         # (1) but for the prior of N.
-        return self.log_density(n, position) + self.log_noise(cell, n, position)
+        return self.log_density(cell, n, position) + self.log_noise(cell, n, position)
 
     def log_joint(self, cell: Cells, n: Floats, position: Floats) -> Floats:
         """Log of W at positions (n_rows, n_positions), n (n_rows,); where n is 0, every position is S = 0."""
@@ -399,11 +401,6 @@ class NoisySums:
         """The least N, not only of the integers, with which a position is possible."""
         return position * self.step / self.marginal.most_per_row if self.is_sum else np.zeros_like(position)
 
-    def is_possible(self, n: Floats, position: Floats) -> NDArray[np.bool_]:
-        """Whether so many rows can have a sum at a position; arrays of one shape."""
-        possible: NDArray[np.bool_] = n >= self.least_n(position)
-        return possible
-
     def log_weight_of_none(self, cell: Cells) -> Floats:
         """Log of the noise's distribution where N and A are 0."""
         log_noise: Floats = -self.totals.take(cell).distance(np.zeros(2))
@@ -427,7 +424,7 @@ class NoisySums:
         kinks = self._kinks(cell, n)
         if self.is_sum:  # where a kink is between two integers, the next one is the first beyond it
             kinks = [np.ceil(kink) for kink in kinks]
-        typical = self._typical(n)
+        typical = self._typical(cell, n)
         # Beyond the outermost kinks the noise falls by sum(1 / b) nats a step, and p(S | N) is unimodal: so
         # what lies farther out than this has less than e^-NATS of the weight at the kink.
         margin = NATS / self.fall
@@ -449,18 +446,18 @@ class NoisySums:
                     columns = _inserted(columns, near_end)
         return np.stack(columns, axis=1)
 
-    def _typical(self, n: Floats) -> Floats:
+    def _typical(self, cell: Cells, n: Floats) -> Floats:
         """A near the highest p(S | N); where that is at S below ``lower`` N, about the width of its fall."""
         least = self.lower * n
-        typical: Floats = (self.marginal.typical(n) - least) / self.step
+        typical: Floats = (self.law(cell, 1).typical(n) - least) / self.step
         below = np.flatnonzero(typical <= 0.0)
         if self.marginal.support is not SumSupport.POSITIVE or not below.size:
             return typical
-        n, least = n[below], least[below]
+        law, n, least = self.law(cell[below], 1), n[below], least[below]
         # All kinks may be below 0 too. Weights then fall from A = 0 on, by the noise and by p(S | N) in
         # turn: log A has its mode at about one over the slope of both.
         width = np.minimum(1.0 / self.fall, least / self.step)
-        rise = self.marginal.log_prob(least + self.step * width, n) - self.marginal.log_prob(least, n)
+        rise = law.log_prob(least + self.step * width, n) - law.log_prob(least, n)
         typical[below] = width / (self.fall * width + np.maximum(-rise, 0.0))
         return typical
 
@@ -477,7 +474,8 @@ class NoisySums:
 
     def _mass_about(self, cell: Cells, n: Floats, breaks: Floats) -> Floats:
         """Log of about the sum of W over S, but for the prior of N, from its values at breaks."""
-        density, noise = self.log_density(n[:, None], breaks), self.log_noise(cell, n[:, None], breaks)
+        rows = n[:, None]
+        density, noise = self.log_density(cell, rows, breaks), self.log_noise(cell, rows, breaks)
         weight = density + noise
         # Where prior and noise disagree, the mode may be at none of the breaks.
         # Along a long axis, which is many times as fast as along a short one.
@@ -489,7 +487,7 @@ class NoisySums:
             density = density.copy()
             position = self._mode(cell[apart], n[apart], breaks[apart], np.argmax(weight[apart], axis=1))
             breaks[apart, 0] = position
-            density[apart, 0] = self.log_density(n[apart, None], position[:, None])[:, 0]
+            density[apart, 0] = self.log_density(cell[apart], n[apart, None], position[:, None])[:, 0]
             noise[apart, 0] = self.log_noise(cell[apart], n[apart, None], position[:, None])[:, 0]
         kinks = self.kinks(cell, n)
         wide = np.log(kinks[:, -1] - kinks[:, 0] + 2.0 / self.fall)[:, None]

@@ -13,7 +13,7 @@ compared, those of most other sums by ``compiled_blocks``, of spread priors by `
 blocks, and quantiles by loops. Under design effects d only the likelihood in p(theta | N, S) has the power
 1 / d: W stays as it is, and N and S count as N / d and S / d.
 
-Draws rest on no quadrature; see ``tiles``.
+Draws rest on no quadrature; see ``tiles``. Densities are by ``sum_density``.
 """
 
 from __future__ import annotations
@@ -47,6 +47,7 @@ from suffice.pipeline.math.engines.one_sum.spread_sums import (
     moments_of_all,
     near_moments,
 )
+from suffice.pipeline.math.engines.one_sum.sum_density import density_at
 from suffice.pipeline.math.engines.one_sum.sum_within_limits import SumWithinLimits, moments_within
 from suffice.pipeline.math.engines.one_sum.tiles import tiles_of
 
@@ -57,7 +58,6 @@ if TYPE_CHECKING:
     from suffice.pipeline.math.distributions.merged import WeighedPairs
     from suffice.pipeline.math.distributions.within_limits import Tabulated
     from suffice.pipeline.math.engines.one_sum.noisy_sum import NoisySums
-    from suffice.pipeline.math.engines.one_sum.spread_sums import FarSums
     from suffice.typing import Cells, Floats
 
     Update: TypeAlias = Callable[[Floats, Floats], Distribution]
@@ -91,6 +91,8 @@ class LatentSumPosterior:
         The same but for what is far out in tails, without any work.
     log_evidence : ndarray of shape (n_cells,), float64
         Log of the marginal likelihood but for a constant that does not depend on the prior.
+    by_loops : bool
+        Whether pairs under a spread prior are by loops: the same for all cells, and for those taken of them.
     levels : ndarray of shape (n_cells, n_levels), float64, or None
         Design effects, equally likely: rows count as so many times fewer independent ones; see ``tempered``.
     """
@@ -102,6 +104,7 @@ class LatentSumPosterior:
     moments: Callable[[], tuple[Floats, Floats]]
     near: tuple[Floats, Floats]
     log_evidence: Floats
+    by_loops: bool
     levels: Floats | None = None
 
     @classmethod
@@ -109,14 +112,17 @@ class LatentSumPosterior:
         """Merge the latent pairs of every cell, and sum up moments that need no others."""
         (name,) = update(np.zeros(1), np.zeros(1)).parameters
         known, merged = _of_many(sums, update) or _of_blocks(sums, update)
+        by_loops = SPREAD.pay(sums.n_cells) and can_compile_spread(sums)
+        far = far_sums if by_loops else None
         return cls(
             sums=sums,
             update=update,
             name=name,
             merged=merged,
-            moments=functools.cache(lambda: moments_of_all(sums, update, known, _far_by_loops(sums))),
+            moments=functools.cache(lambda: moments_of_all(sums, update, known, far)),
             near=(known.means, known.sds),
             log_evidence=known.log_evidence,
+            by_loops=by_loops,
         )
 
     @property
@@ -189,7 +195,7 @@ class LatentSumPosterior:
         side = limits if is_bounded else ((-np.inf, low) if np.isfinite(low) else (high, np.inf))
         means, sds = np.empty((2, self.sums.n_cells))
         for batch in batches(self.sums):
-            nodes = _resolved(self.sums.take(batch), self.update)
+            nodes = _resolved(self.sums.take(batch), self.update, by_loops=self.by_loops)
             centre = np.clip(self.near[0][batch], *limits) if is_bounded else self.means[batch]
             with np.errstate(invalid="ignore"):  # infinite moments are known to be none
                 parts = moments_between(self.update(nodes.n, nodes.total), side, centre[nodes.cell])
@@ -280,14 +286,14 @@ class LatentSumPosterior:
         return self.merged.cdf(self.update, points)
 
     def density(self, parameter: str, points: Floats) -> Floats:
-        """Densities at points (n_cells, n_points): of the latent pairs again, merged much less."""
+        """Densities at points (n_cells, n_points), by ``sum_density``; of tempered cells those of pairs."""
+        if self.levels is None:
+            return density_at(self.sums, self.update, self.log_evidence, points)
         values = np.empty(points.shape)
         for batch in batches(self.sums):
-            nodes = _resolved(self.sums.take(batch), self.update)
+            nodes = _resolved(self.sums.take(batch), self.update, by_loops=self.by_loops)
             fine = Components.of(nodes, self.update, len(batch), fineness=FINE, negligible=_NEXT_TO_NOTHING)
-            if self.levels is not None:
-                fine = fine.tempered(self.levels[batch])
-            values[batch] = fine.density(self.update, points[batch])
+            values[batch] = fine.tempered(self.levels[batch]).density(self.update, points[batch])
         return values
 
     def average(self, function: Callable[[Floats], Floats], cells: Cells) -> Floats:
@@ -363,11 +369,6 @@ def _of_many(sums: NoisySums, update: Update) -> tuple[NearMoments, Components] 
     return nested.near, nested.merged.replaced(left, merged)
 
 
-def _far_by_loops(sums: NoisySums) -> FarSums | None:
-    """What sums up far tails of many cells; None where arrays do."""
-    return far_sums if SPREAD.pay(sums.n_cells) and can_compile_spread(sums) else None
-
-
 def _moments(pairs: WeighedPairs, given: Distribution, cells: int) -> tuple[Floats, Floats]:
     """Return means and standard deviations, (n_cells,), of the distributions given pairs."""
     (name,) = given.parameters
@@ -381,24 +382,30 @@ def _moments(pairs: WeighedPairs, given: Distribution, cells: int) -> tuple[Floa
     return centre, np.sqrt(np.bincount(cell, weight * squares, cells))
 
 
-def _resolved(sums: NoisySums, update: Update) -> WeighedPairs:
-    """Return latent pairs with their weights, split."""
-    if SPREAD.pay(sums.n_cells) and can_compile_spread(sums):
-        split = split_pairs(sums, update)
-        if split is not None:
-            return split
-    return _split(resolve(sums), sums, update)
+def _resolved(sums: NoisySums, update: Update, *, by_loops: bool) -> WeighedPairs:
+    """Return latent pairs with their weights, split; by arrays those of cells that loops leave."""
+    if not by_loops:
+        return _split(resolve(sums), sums, update)
+    pairs, left = split_pairs(sums, update)
+    if not left.size:
+        return pairs
+    of_left = sums.take(left)
+    return pairs.replaced(left, _among_components(resolve(of_left), of_left, update))
 
 
-def _split(nodes: LatentPairs, sums: NoisySums, update: Update) -> LatentPairs:
-    """Split pairs, under a spread prior, into one for each of its components that matters.
+def _split(nodes: LatentPairs, sums: NoisySums, update: Update) -> WeighedPairs:
+    """Split pairs under a spread prior; those under others are as they are."""
+    is_spread = isinstance(sums.marginal, SpreadGammaGamma)
+    return _among_components(nodes, sums, update) if is_spread else nodes
+
+
+def _among_components(nodes: LatentPairs, sums: NoisySums, update: Update) -> Components:
+    """Split pairs into one for each of the components of their prior that matters.
 
     S is shifted for the posterior under component j to be that of the larger sum under the first component
     (``SpreadGammaGamma``). Pairs are merged, much less than for quantiles, before they are split.
     """
-    marginal = sums.marginal
-    if not isinstance(marginal, SpreadGammaGamma):
-        return nodes
+    marginal = cast("SpreadGammaGamma", sums.marginal)
     # Its shares depend on N beside the mean that S / N tells: pairs of other N are not taken together.
     merged = Components.of(
         nodes, update, sums.n_cells, fineness=_OF_PAIRS, negligible=_NEXT_TO_NOTHING, within_widths=True
@@ -408,16 +415,16 @@ def _split(nodes: LatentPairs, sums: NoisySums, update: Update) -> LatentPairs:
     pair, component = np.nonzero(shares.T > _NEXT_TO_NOTHING)
     weight = shares[component, pair]
     cell = merged.cell[pair]
-    return replace(
-        nodes,
+    return Components(
         cell=cell,
         n=merged.n[pair],
         total=merged.total[pair] + marginal.shifts[component],
         weight=weight / np.bincount(cell, weight, sums.n_cells)[cell],
+        scatter=merged.scatter[pair],
     )
 
 
-def _merged(nodes: LatentPairs, sums: NoisySums, update: Update) -> Components:
+def _merged(nodes: WeighedPairs, sums: NoisySums, update: Update) -> Components:
     """Merge pairs for quantiles; under a spread prior those of few records keep their skewness."""
     if not isinstance(sums.marginal, SpreadGammaGamma):
         return Components.of(nodes, update, sums.n_cells)

@@ -29,7 +29,7 @@ moments are sums over all pairs.
 Of inverse gammas moments are sums over all pairs: parts that are widened have other means, or none.
 
 Where less than ``_LEAST`` lies within, levels of F have too few digits: these cells keep the table of
-``within_limits``, and so do draws and densities.
+``within_limits``, and so do draws.
 
 ========= ============== ================================================ ==============
 symbol    in the code    meaning                                          shape
@@ -116,6 +116,9 @@ class WholeSum(Protocol):
     def moments_within(self, limits: tuple[float, float]) -> tuple[Floats, Floats] | None:
         """Means and standard deviations within limits, over all pairs."""
 
+    def density(self, parameter: str, points: Floats) -> Floats:
+        """Densities at points."""
+
     def take(self, cells: Cells) -> Self:
         """Return the distribution of some cells."""
 
@@ -134,7 +137,7 @@ class SumWithinLimits:
     moments : callable
         Without arguments -> means and standard deviations, each (n_cells,); it remembers them.
     table : callable
-        Without arguments -> the table of all cells, for draws and densities.
+        Without arguments -> the table of all cells, for draws.
     far : ndarray of shape (n_far,), int64
         The cells of which hardly anything lies within.
     far_table : callable
@@ -206,7 +209,11 @@ class SumWithinLimits:
 
     def density(self, parameter: str, points: Floats) -> Floats:
         """Densities at points (n_cells, n_points)."""
-        return self.table().density(parameter, points)
+        low, high = self.limits
+        with np.errstate(divide="ignore", invalid="ignore"):  # of cells that keep their table
+            inside = self.plain.density(parameter, points) / np.diff(self.below)
+        values = np.where((points < low) | (points > high), 0.0, inside)
+        return self._with_far(values, lambda table: table.density(parameter, points[self.far]))
 
     def sample(self, draws: int, rng: np.random.Generator) -> dict[str, Floats]:
         """Independent draws."""

@@ -90,7 +90,7 @@ class Tiles:
             offset = self._offsets(tile, rng)
             back = np.floor(rng.random(len(pending)) * self.spread[tile])
             count, point = self.n[tile] - back, self.left[tile] + offset
-            possible = self.sums.is_possible(count, point)
+            possible = count >= self.sums.least_n(point)
             log_weight = self.sums.log_joint(chosen, np.where(possible, count, self.n[tile]), point[:, None])
             bound = self.height[tile] + self.slope[tile] * offset
             # Accepted with probability W / bound, the draws follow W itself.
@@ -159,7 +159,7 @@ def _tiles(sums: NoisySums, longest: Floats) -> Tiles:
     chord = value[:, :1] + (value[:, 2] - value[:, 0])[:, None] * _INNER
     bulge = _BULGE * np.max(np.maximum(value - chord, 0.0), axis=1) + _SLACK
     # (3).
-    height = value[:, 0] + bulge + _rise(sums, n[row], spread[row], positions)
+    height = value[:, 0] + bulge + _rise(sums, (draw_cell, n[row]), spread[row], positions)
     # The integral of e^(h + s (x - x_0)) over the tile: its larger end times the mean of an exponential.
     mass = np.exp(np.maximum(height, height + slope * length)) * length * _share(slope * length)
     if sums.is_sum:
@@ -208,20 +208,22 @@ def _positions(sums: NoisySums, left: Floats, right: Floats, inner: Floats) -> F
     return left[:, None] + (last - left)[:, None] * inner
 
 
-def _rise(sums: NoisySums, n: Floats, spread: Floats, positions: Floats) -> Floats:
+def _rise(sums: NoisySums, rows: tuple[Cells, Floats], spread: Floats, positions: Floats) -> Floats:
     """How far above that of its largest N the weight of a run's others may be, (n_tiles,)."""
+    cell, n = rows
     rise = np.zeros(len(n))
     several = np.flatnonzero(spread > 1.0)
     if not several.size:
         return rise
-    last, back, positions = n[several, None], (spread[several, None] - 1.0), positions[several]
-    at_last = sums.log_density(last, positions) + sums.n_prior.log_prob(last)
+    cell, positions = cell[several], positions[several]
+    last, back = n[several, None], spread[several, None] - 1.0
+    at_last = sums.log_density(cell, last, positions) + sums.n_prior.log_prob(last)
     observed = np.zeros(len(several))
     for part in (0.5, 1.0):
         other = np.maximum(last - part * back, sums.least_n(positions))
         observed = np.maximum(
             observed,
-            np.max(sums.log_density(other, positions) + sums.n_prior.log_prob(other) - at_last, axis=1),
+            np.max(sums.log_density(cell, other, positions) + sums.n_prior.log_prob(other) - at_last, axis=1),
         )
     # The noise changes by at most sum(R / b) nats a row: |y - (R N - A)| is Lipschitz in N.
     rise[several] = _BULGE * observed + sums.change_per_row * back[:, 0]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import pytest
@@ -177,8 +177,7 @@ def test_moments_within_limits_are_those_of_finer_blocks() -> None:
     """Of what merging spreads over a limit arrays are .001 to .01 off."""
     sums, update = noisy("scale", 1.0, 0.3, Reciprocal(10**9))
     limits, cells = (0.0, 0.4), sums.n_cells
-    split = split_pairs(sums, update)
-    assert split is not None
+    assert not split_pairs(sums, update)[1].size
     cell, given = finer_pairs(sums, update)
     mass, first, second = (
         np.bincount(cell[0], cell[1] * part, cells) for part in moments_between(given, limits, np.zeros(1))
@@ -193,6 +192,30 @@ def test_moments_within_limits_are_those_of_finer_blocks() -> None:
     assert by_loops is not None
     assert np.all(np.abs(by_loops[0][within] - means) < MOMENT * sds)
     assert by_loops[1][within] == pytest.approx(sds, rel=MOMENT)
+
+
+@pytest.mark.slow
+def test_moments_within_limits_of_a_cell_do_not_depend_on_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not on how many there are in a batch, nor on one that is left to arrays."""
+    importlib.import_module(SPREAD.module)
+    sums, update = noisy("scale", 1.0, 0.3, Reciprocal(10**9))
+    limits, cells = (0.0, 0.4), sums.n_cells
+    copies = np.resize(np.arange(cells), 256 + cells)
+    many = LatentSumPosterior.of(sums.take(copies), update)
+    for posterior in (many, many.take(np.arange(cells))):
+        means, sds = cast("tuple[Floats, Floats]", posterior.moments_within(limits))
+        first = copies[: len(means)]
+        assert means == pytest.approx(means[:cells][first], rel=1e-12, nan_ok=True)
+        assert sds == pytest.approx(sds[:cells][first], rel=1e-12, nan_ok=True)
+    kernel: Any = importlib.import_module(SPREAD.module)
+    plain, _ = split_pairs(sums, update)
+    monkeypatch.setattr(kernel, "MOST_MERGED", int(np.median(np.bincount(plain.cell))))
+    left = split_pairs(sums, update)[1]
+    assert 0 < len(left) < cells
+    kept = np.setdiff1d(np.arange(cells), left)
+    fewer, _ = cast("tuple[Floats, Floats]", many.take(np.arange(cells)).moments_within(limits))
+    assert fewer[kept] == pytest.approx(means[kept], rel=1e-12, nan_ok=True)
+    assert np.all(np.isfinite(fewer[left]) == np.isfinite(means[left]))
 
 
 def test_threads_and_other_cells_change_no_digit() -> None:

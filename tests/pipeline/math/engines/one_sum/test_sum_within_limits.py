@@ -60,6 +60,20 @@ def test_quantiles_and_moments_are_those_of_all_pairs_within_limits(family: str,
     assert np.max(away) > 0.05
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("family", ["poisson", "laplace"])
+def test_densities_within_limits_integrate_to_one(family: str) -> None:
+    restricted, inner = inner_of(family, "0.3")
+    (name,) = inner.parameters
+    low, high = restricted.limits[name]
+    points = np.tile(np.geomspace(max(low, 1e-8 * high), high, 1201), (len(inner.below), 1))
+    near = np.setdiff1d(np.arange(len(inner.below)), inner.far)
+    assert near.size
+    mass = np.trapezoid(inner.density(name, points)[near], points[near], axis=1)
+    assert mass == pytest.approx(1.0, abs=0.003)
+    assert np.all(inner.density(name, np.full((len(points), 1), 1.01 * high)) == 0.0)
+
+
 def test_cells_of_which_hardly_anything_lies_within_keep_their_table() -> None:
     plan = statistic_plan({"family": "poisson", "upper": "6"}, epsilon="1", public_n=False)
     # 200 records that have 2,000 together, where bounds leave 1,200 at most; and half of that.
