@@ -176,7 +176,8 @@ def given_parameter(marginal: Marginal, value: Number, *, is_scale: bool) -> Mar
     PriorError
         Where the family has no such parameter: an end of the range at which there is no distribution.
     """
-    lowest = float(np.min(value))
+    # Of no rows at all every distribution is right.
+    lowest = float(np.min(value, initial=np.inf))
     match marginal:
         case BetaBinomial(trials=trials):
             success, failure = np.maximum(value, _LEAST), np.maximum(np.subtract(1.0, value), _LEAST)

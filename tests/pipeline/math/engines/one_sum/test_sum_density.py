@@ -109,6 +109,17 @@ def test_the_density_of_a_hidden_rate_is_that_of_finer_pairs() -> None:
     assert np.all(away < LARGEST * np.max(expected, axis=1))
 
 
+@pytest.mark.parametrize("name", ["exponential", "poisson", "negative_binomial", "binomial"])
+def test_the_density_of_a_cell_that_has_no_records_is_its_prior_s(name: str) -> None:
+    """Noise of a hundredth of a record leaves no other N."""
+    sums, update = sums_of(name, "400", default=False)
+    posterior = LatentSumPosterior.of(sums.take(np.array([0])), update)
+    prior = posterior.prior_distribution()
+    points = prior.quantiles(posterior.name, [0.1, 0.5, 0.9], 0, np.random.default_rng(0))
+    density = posterior.density(posterior.name, points)
+    assert density == pytest.approx(prior.density(posterior.name, points), rel=1e-6)
+
+
 @pytest.mark.slow
 def test_densities_of_many_cells_are_those_of_few() -> None:
     """Loops and arrays share all but the evidence."""
