@@ -1,9 +1,9 @@
 r"""The evidence of regressions and of several columns, by Monte Carlo, with its error.
 
 Evidence. The density of what was released with parameters, moments, scales and noise integrated out
-(``engines.multivariate.integrals``), at the released integers, whose lattice is far finer than the noise:
-times :math:`2 \tanh(1 / 2 b)` for each component behind Laplace noise of scale b, which the density has in
-units of b. It is given that there are as many rows as moments need to have a density.
+(``engines.multivariate.integrals``), at the released integers, whose lattice is far finer than the noise;
+N alone may have less noise than a row, and is a real number here, which puts logs off by as much for every
+prior. It is given that there are as many rows as moments need to have a density.
 
 Where the posterior is restricted to what records within the bounds can have, so is the prior: (1) of
 ``bounded_prior``, with both shares by draws.
@@ -40,8 +40,8 @@ _AT_ONCE = 64
 _DRAWS, _PRIOR_DRAWS = 4096, 1 << 16
 
 
-def evidence_of_columns(posterior: Judged) -> LogEvidence:
-    """Return the evidence of a posterior of a regression or of several columns.
+def evidence_of_columns(posterior: Judged, constant: float) -> LogEvidence:
+    """Return the evidence of a regression or of several columns; the noise's constant is left out by engines.
 
     Raises
     ------
@@ -58,7 +58,7 @@ def evidence_of_columns(posterior: Judged) -> LogEvidence:
     _require_known(posterior, parts)
     log, variance = _log_share_gained(posterior, statistic)
     return LogEvidence(
-        log=np.concatenate([part.log for part in parts]) + log + lattice_constant(statistic),
+        log=np.concatenate([part.log for part in parts]) + log + constant,
         standard_error=np.sqrt(np.concatenate([part.error for part in parts]) ** 2 + variance),
     )
 
@@ -80,15 +80,6 @@ def _require_known(posterior: Judged, parts: list[Integral]) -> None:
             "evidence; leave these cells out, or compare intervals under both priors"
         )
         raise UsageError(message)
-
-
-def lattice_constant(statistic: NoisyStatistic) -> float:
-    """Return the log of what makes densities in the engine's units those of the released integers."""
-    constant = 0.0
-    for observation in statistic.observations:
-        components = observation.values.shape[1]
-        constant += components * float(np.log(2.0 * np.tanh(0.5 / observation.plan.scale)))
-    return constant
 
 
 def _log_share_gained(posterior: Judged, statistic: NoisyStatistic) -> tuple[Floats, Floats]:

@@ -92,7 +92,8 @@ def evidence_of(posterior: Judged) -> LogEvidence:
     from suffice.pipeline.ask.judging.column_evidence import evidence_of_columns  # few ask
 
     _require(posterior)
-    return evidence_of_columns(posterior)
+    (statistic,) = posterior.observed
+    return evidence_of_columns(posterior, noise_constant(statistic))
 
 
 def is_estimated(posterior: Judged) -> bool:

@@ -1,17 +1,16 @@
-r"""What the log density of latent moments leaves out: constants of priors, of moments, and of Laplace noise.
+r"""What the log density of latent moments leaves out: constants of priors and of moments.
 
-With them its integral is the density of what was released, p(y), under the priors. Of ``log_posterior``,
-powers of pi in (1) cancel those of the evidence of rows, but for :math:`\pi^{-d / 2}` where there are first
-moments; the Jacobian (3) has :math:`2^d`. Constants of an inverse Wishart of :math:`\nu` degrees of freedom
-and scale :math:`\Psi`, of means of precision :math:`k_0`, and of a regression's prior of precision P,
-concentration a and scale b are
+With them its integral is the density of what was released, p(y), under the priors, but for the constant of
+the noise. Of ``log_posterior``, powers of pi in (1) cancel those of the evidence of rows, but for
+:math:`\pi^{-d / 2}` where there are first moments; the Jacobian (3) has :math:`2^d`. Constants of an inverse
+Wishart of :math:`\nu` degrees of freedom and scale :math:`\Psi`, of means of precision :math:`k_0`, and of a
+regression's prior of precision P, concentration a and scale b are
 
 .. math:: \frac{|\Psi|^{\nu / 2} k_0^{p / 2}}{\Gamma_p(\nu / 2)}, \qquad
     \frac{|P|^{1 / 2} (2 b)^a}{\Gamma(a)} \qquad (1)
 
-Method. Formulas. N is a real number, given that it is at least the least number of rows. Densities are of
-components in units of Laplace noise. Priors that are spread over scales, and noise on a cone, have no
-estimate (decision 163), and no constant here.
+Method. Formulas. N is a real number, given that it is at least the least number of rows. Priors that are
+spread over scales, and noise on a cone, have no estimate (decision 163), and no constant here.
 """
 
 from __future__ import annotations
@@ -45,9 +44,8 @@ def log_constant(target: SharedTarget) -> float:
 def _of_data_set(target: LatentTarget) -> float:
     d = target.size
     of_moments = d * _LOG_2 - _of_gamma(d) - (d / 2.0 * _LOG_PI if target.linear else 0.0)
-    of_noise = -len(target.scaled.scale) * _LOG_2
     of_evidence = sum(_of_evidence(each) for each in target.evidence)
-    return of_moments + of_noise + of_evidence - _log_mass(target.latent_n)
+    return of_moments + of_evidence - _log_mass(target.latent_n)
 
 
 def _of_gamma(size: int) -> float:
