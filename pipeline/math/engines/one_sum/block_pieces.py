@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from suffice.pipeline.math.distributions.machine_code import vectorised
 from suffice.pipeline.math.distributions.vector_functions import exp, log
+from suffice.pipeline.math.engines.one_sum.tilted_pieces import tilted_mass, tilted_mean, tilted_variance
 
 if TYPE_CHECKING:
     import numpy as np
@@ -61,23 +62,17 @@ def set_pieces(
             place[i] = at + 0.5 * length[i]
             at += length[i]
         slope[last], place[last] = beside, at + 0.5 * length[last]
-    # (1): L(u) = coth u - 1 / u to 3 %, and L' = 1 - L^2 - 2 L / u of it. A loop that writes more than an
-    # array or two becomes no vectors.
+    # (1). A loop that writes more than an array or two becomes no vectors.
     least = 1.0 if is_sum else 0.0
     for i in range(count):
         variance[i] = max(0.25 * (length[i] * length[i] - least), 0.0)
     for i in range(count):
         u2, z = slope[i] * slope[i] * variance[i], slope[i] * (place[i] - position[i])
-        # sinh u / u, and exp z, by their series: where these are far off there is next to no weight.
-        share = (1.0 + u2 * (1.0 + u2 / 20.0) / 6.0) * max(1.0 + z * (1.0 + z * (0.5 + z / 6.0)), 0.0)
-        mass[i] = weight[i] * share
+        mass[i] = weight[i] * tilted_mass(u2, z)
     for i in range(count):
-        u2 = slope[i] * slope[i] * variance[i]
-        place[i] += slope[i] * variance[i] / (1.0 + math.sqrt(4.0 + u2))
+        place[i] += slope[i] * variance[i] * tilted_mean(slope[i] * slope[i] * variance[i])
     for i in range(count):
-        u2 = slope[i] * slope[i] * variance[i]
-        by_u = 1.0 / (1.0 + math.sqrt(4.0 + u2))
-        variance[i] *= max(1.0 - u2 * by_u * by_u - 2.0 * by_u, 0.0)
+        variance[i] *= tilted_variance(slope[i] * slope[i] * variance[i])
     for b in range(number):
         whole, moment, of_pieces, sum_of_pieces = 0.0, 0.0, 0.0, 0.0
         for i in range(starts[b], starts[b + 1]):

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from suffice.pipeline.math.distributions.machine_code import inner, reordered, vectorised
 from suffice.pipeline.math.distributions.mixture_functions import BETA
 from suffice.pipeline.math.distributions.vector_functions import exp, log
+from suffice.pipeline.math.engines.one_sum.tilted_pieces import tilted_mass, tilted_mean, tilted_variance
 
 if TYPE_CHECKING:
     import numpy as np
@@ -151,17 +152,13 @@ def set_pieces(
         by_true, by_false = a1 / (total + 1.0), b1 / (max(most * n - total, 0.0) + 1.0)
         along = held[k + _ALONG] + by_true - by_false
         across = held[k + _ACROSS] + by_true * share + by_false * (most - share) - of_n / (n + 1.0)
-        # Of integers whose log weights have a slope: L(u) = coth u - 1 / u to 3 %, and L' = 1 - L^2 - 2 L / u
-        # of it. A single one stands for itself. Masses are over those of as many with the weight of the node:
-        # sinh u / u, and exp z, by their series: where these are far off there is next to no weight.
+        # Of integers whose log weights have a slope. A single one stands for itself.
         length = held[k + _N_LENGTH]
         n_away, squared = held[k + _N_AWAY], max(0.25 * (length * length - 1.0), 0.0)
         u2 = across * across * squared
-        by_u = 1.0 / (1.0 + math.sqrt(4.0 + u2))
-        z = across * n_away if length > 1.0 else 0.0
-        n_spread = max(1.0 - u2 * by_u * by_u - 2.0 * by_u, 0.0) * squared
-        mass = (1.0 + u2 * (1.0 + u2 / 20.0) / 6.0) * max(1.0 + z * (1.0 + z * (0.5 + z / 6.0)), 0.0)
-        n_shift = n_away + across * by_u * squared
+        mass = tilted_mass(u2, across * n_away if length > 1.0 else 0.0)
+        n_spread = tilted_variance(u2) * squared
+        n_shift = n_away + across * squared * tilted_mean(u2)
         # Over N the piece gets longer as well: by 1 + g x, x from the node.
         growth = held[k + _GROWTH]
         longer = max(1.0 + growth * n_shift, 0.1)
@@ -169,11 +166,9 @@ def set_pieces(
         length = held[k + _LENGTH]
         away, squared = held[k + _MIDDLE], max(0.25 * (length * length - 1.0), 0.0)
         u2 = along * along * squared
-        by_u = 1.0 / (1.0 + math.sqrt(4.0 + u2))
-        z = along * away if length > 1.0 else 0.0
-        spread = max(1.0 - u2 * by_u * by_u - 2.0 * by_u, 0.0) * squared
-        mass *= (1.0 + u2 * (1.0 + u2 / 20.0) / 6.0) * max(1.0 + z * (1.0 + z * (0.5 + z / 6.0)), 0.0)
-        moved = total + away + along * by_u * squared + share * n_shift
+        mass *= tilted_mass(u2, along * away if length > 1.0 else 0.0)
+        spread = tilted_variance(u2) * squared
+        moved = total + away + along * squared * tilted_mean(u2) + share * n_shift
         moved_n = n + n_shift
         alpha, beta = (
             alpha_0 + alpha_n * moved_n + alpha_s * moved,

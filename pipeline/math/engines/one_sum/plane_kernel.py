@@ -75,6 +75,7 @@ from suffice.pipeline.math.engines.one_sum.sum_weights import (
     noise_of_none,
     set_rows,
 )
+from suffice.pipeline.math.engines.one_sum.tilted_pieces import tilted_mass, tilted_mean, tilted_variance
 
 if TYPE_CHECKING:
     from suffice.typing import Floats
@@ -186,16 +187,11 @@ def _pieces_of_n(count: int, mass: Floats, along: Floats) -> None:
     """Put masses of pieces, how far these are away, and their variances, as ``set_pieces`` does for S."""
     slope, spread_n, shift_n, of_pieces = along[0], along[1], along[2], along[4]
     for i in range(count):
-        u2, z = slope[i] * slope[i] * spread_n[i], slope[i] * shift_n[i]
-        share = (1.0 + u2 * (1.0 + u2 / 20.0) / 6.0) * max(1.0 + z * (1.0 + z * (0.5 + z / 6.0)), 0.0)
-        of_pieces[i] = mass[i] * share
+        of_pieces[i] = mass[i] * tilted_mass(slope[i] * slope[i] * spread_n[i], slope[i] * shift_n[i])
     for i in range(count):
-        u2 = slope[i] * slope[i] * spread_n[i]
-        shift_n[i] += slope[i] * spread_n[i] / (1.0 + math.sqrt(4.0 + u2))
+        shift_n[i] += slope[i] * spread_n[i] * tilted_mean(slope[i] * slope[i] * spread_n[i])
     for i in range(count):
-        u2 = slope[i] * slope[i] * spread_n[i]
-        by_u = 1.0 / (1.0 + math.sqrt(4.0 + u2))
-        spread_n[i] *= max(1.0 - u2 * by_u * by_u - 2.0 * by_u, 0.0)
+        spread_n[i] *= tilted_variance(slope[i] * slope[i] * spread_n[i])
 
 
 @vectorised

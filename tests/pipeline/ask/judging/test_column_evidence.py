@@ -66,18 +66,21 @@ def asked(entry: dict[str, Any], cells: int = 1, prior: str = NEAR) -> Posterior
 
 def without_constant(posterior: Posterior) -> Floats:
     """Return what importance sampling says of the density that chains have."""
-    priors: tuple[Any, ...] = (posterior.observed, posterior.prior, (posterior.n_prior,))
+    prior: Any = posterior.prior
+    n_priors: Any = (posterior.n_prior,)
     if posterior.family == "multivariate_normal":
-        return normal_chains(*priors).log_evidence().log
+        whole: Floats = normal_chains(posterior.observed, prior, n_priors).log_evidence().log
+        return whole
     predictors: Any = predictor_prior_for(posterior.observed[0], posterior.predictor_prior)
-    return regression_chains(*priors, predictors).log_evidence().log
+    chains = regression_chains(posterior.observed, prior, n_priors, predictors)
+    return chains.log_evidence().log
 
 
 def log_chance_of_none(statistic: NoisyStatistic) -> float:
     """Return the log chance that no component has noise, (1 - q) / (1 + q) of each, with q = e^(-1 / b)."""
     (observation,) = statistic.observations
     least = -1.0 / observation.plan.scale
-    return observation.values.shape[1] * float(np.log(-np.expm1(least)) - np.log1p(np.exp(least)))
+    return float(observation.values.shape[1] * (np.log(-np.expm1(least)) - np.log1p(np.exp(least))))
 
 
 @pytest.mark.slow
