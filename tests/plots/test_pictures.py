@@ -11,7 +11,7 @@ import pytest
 import suffice
 from suffice.data_files.source import SUMMARIES, posterior_source, table_source
 from suffice.errors import UsageError
-from suffice.pipeline.ask.pooling.comparison import compare, compare_priors
+from suffice.pipeline.ask.pooling.comparison import PriorComparison, compare, compare_priors
 from suffice.pipeline.ask.posterior.curves import on_shared_axes
 from suffice.pipeline.terms.released.noise_distribution import noise_half_width
 from suffice.plots import comparisons, moved, posteriors, rows, style, tables
@@ -77,6 +77,29 @@ def test_a_picture_of_priors_shows_every_factor(
         plot_prior_comparison(
             compare_priors(release, "flag", ["Beta(1, 1)"] * 7), tmp_path / "b.svg", title="", footer=""
         )
+
+
+def test_names_of_priors_stay_within_the_picture(tmp_path: Path, figures: list[Figure]) -> None:
+    names = tuple(f"NormalInverseGammaRegression([{n}, 0], [40, 40], 20, 1.8)" for n in range(5))
+    comparison = PriorComparison(
+        statistic="s",
+        priors=names,
+        n_prior="n",
+        groups={},
+        log_evidence=np.array([[0.0, -2.0, 1.0, 2.0, 3.0]]),
+        standard_error=np.full((1, 5), 0.3),
+    )
+    plot_prior_comparison(comparison, tmp_path / "a.png", title="title", footer="Source: here.")
+    (figure,) = figures
+    (axis,) = figure.axes
+    legend = axis.get_legend()
+    assert legend is not None
+    assert [text.get_text() for text in legend.get_texts()] == list(names[1:])
+    within = figure.bbox
+    for drawn in (legend, axis.xaxis.label):
+        extent = drawn.get_window_extent()
+        assert extent.x0 >= within.x0
+        assert extent.x1 <= within.x1
 
 
 @pytest.fixture

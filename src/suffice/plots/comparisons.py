@@ -12,7 +12,7 @@ from suffice.pipeline.ask.posterior.curves import in_words
 from suffice.pipeline.math.distributions.interval_kinds import CENTRAL
 from suffice.pipeline.math.parameters.parameter_posterior import MASS
 from suffice.plots.posteriors import conflicts_of, intervals_of
-from suffice.plots.rows import HEIGHT, Intervals, draw_intervals
+from suffice.plots.rows import HEIGHT, Intervals, draw_intervals, legend_rows
 from suffice.plots.style import (
     COLOURS,
     NOISE,
@@ -39,6 +39,10 @@ if TYPE_CHECKING:
 MOST_CELLS, MOST_PRIORS = 60, 6
 _MARKERS = ("o", "s", "D", "^", "v")
 _TEN = float(np.log(10.0))
+_ROW = 0.24
+"""Inches of a row of a legend."""
+_LONG = 40
+"""Letters of a prior's name from which on an axis does not repeat it."""
 
 
 def plot_prior_comparison(comparison: PriorComparison, path: Path, *, title: str, footer: str) -> None:
@@ -69,6 +73,8 @@ def plot_prior_comparison(comparison: PriorComparison, path: Path, *, title: str
     if n_cells > 1:
         panels.insert(0, (_labels(comparison), factors, errors))
     heights = [0.75 + len(labels) * HEIGHT for labels, _, _ in panels]
+    first, *others = comparison.priors
+    heights[0] += _ROW * max(legend_rows(others) - 1, 0)
     with styled():
         figure = new_figure(8.4, sum(heights))
         axes = figure.subplots(len(panels), 1, squeeze=False, height_ratios=heights)[:, 0]
@@ -84,10 +90,11 @@ def plot_prior_comparison(comparison: PriorComparison, path: Path, *, title: str
             ]
             draw_intervals(axis, labels, kinds)
             _lines(axis)
-        axes[-1].set_xlabel(f"log Bayes factor against {comparison.priors[0]}, in nats")
+        short = first if len(first) <= _LONG else "the first prior"
+        axes[-1].set_xlabel(f"log Bayes factor against {short}, in nats")
         subtitle = (
-            f"Right of 0 the released values speak for the prior of the mark, left of it for "
-            f"{comparison.priors[0]}; dotted lines: 10 to 1"
+            f"Right of 0 the released values speak for the prior of the mark, left of it for {first}; "
+            "dotted lines: 10 to 1"
         )
         finish(figure, title, subtitle, footer)
         save(figure, path)

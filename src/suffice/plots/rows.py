@@ -264,6 +264,26 @@ def _name_rows(axis: Axes, labels: Sequence[str]) -> None:
     axis.set_yticks(np.arange(len(labels)), [shortened_label(label) for label in labels], color=TEXT)
 
 
+_ACROSS, _MOST_COLUMNS, _MARK = 90, 4, 8
+"""Letters that fit across a figure, and columns of a legend; letters that a mark takes."""
+
+
+def legend_rows(labels: Sequence[str]) -> int:
+    """How many rows the legend of a picture takes, in as many columns as fit across."""
+    return -(-len(labels) // _columns(labels)) if len(labels) > 1 else 0
+
+
+def _columns(labels: Sequence[str]) -> int:
+    return max(1, min(_MOST_COLUMNS, _ACROSS // (max(map(len, labels)) + _MARK)))
+
+
 def _legend(axis: Axes, labels: Sequence[str]) -> None:
-    if len([label for label in labels if label]) > 1:
-        axis.legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=4, borderaxespad=0.2, labelcolor=QUIET)
+    shown = [label for label in labels if label]
+    if len(shown) > 1:
+        axis.legend(
+            loc="lower left",
+            bbox_to_anchor=(0.0, 1.0),
+            ncols=_columns(shown),
+            borderaxespad=0.2,
+            labelcolor=QUIET,
+        )
