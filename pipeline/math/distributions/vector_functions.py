@@ -19,6 +19,7 @@ from numba.extending import intrinsic
 from suffice.pipeline.math.distributions.machine_code import vectorised
 
 if TYPE_CHECKING:
+    from suffice.typing import Floats
 
     def bits_of(x: float) -> int:
         """Return the bits of a number."""
@@ -71,6 +72,13 @@ def log(x: float) -> float:
     series = series * z + 2.0 / 3.0
     power = float(k)
     return power * _LOG2_HIGH + (s * (2.0 + z * series) + power * _LOG2_LOW)
+
+
+@vectorised
+def put_logs(count: int, x: Floats, out: Floats) -> None:
+    """Put logarithms of so many: a loop by itself, as others may hold too much to become vectors."""
+    for i in range(count):
+        out[i] = log(x[i])
 
 
 @vectorised

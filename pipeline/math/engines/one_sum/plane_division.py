@@ -25,7 +25,7 @@ import numpy as np
 
 from suffice.pipeline.math.distributions.block_rules import is_enough, poles
 from suffice.pipeline.math.distributions.machine_code import vectorised
-from suffice.pipeline.math.distributions.vector_functions import exp, log
+from suffice.pipeline.math.distributions.vector_functions import exp, log, put_logs
 from suffice.pipeline.math.engines.one_sum.block_kernel import log_joint_at
 from suffice.pipeline.math.engines.one_sum.sum_weights import (
     FAMILY,
@@ -65,6 +65,10 @@ _FEW, _WHOLE, _STEEP = 40.0, 64.0, 60.0
 _STEEPLY, _LEAST_SHARE = 12.0, 1.0 / 64.0
 """Nats across a quarter of a block beyond which it is divided next to its higher end, and how near."""
 _LOG16 = math.log(16.0)
+_PLACES = (0, 3, 4, 9, 10, 13)
+_SETS_OF_N = (5, 9, 11, 6, 0, 1, 2, 3, 4, 7, 8, 10, 12)
+_SHARES = (0.5, 0.0, 1.0, 0.5, 0.0, 0.25, 0.5, 0.75, 1.0, 0.5, 0.5, 0.0, 1.0)
+"""Places of a block at each of five N: where these begin, the set of each, and its share of the way across S."""
 
 
 @vectorised
@@ -200,40 +204,41 @@ def look(
     for i in range(rows):
         added[i] = n_prior[0] - n_prior[1] * log(1.0 + n[i])
     set_rows(model, values, reaches, rows, n, added, table)
-    position, amount = work[0], work[1]
+    position, amount, density = work[0], work[1], work[3]
     short = 1.0 if is_sum else 0.0
-    for s in range(SETS):
-        of_n, of_total = 2, s
-        if s >= 9:
-            of_n, of_total = 4 * ((s - 9) & 1), 4 * ((s - 9) >> 1)
-        elif s >= 5:
-            of_n, of_total = s - 5 + (s > 6), 2
-        share, at_n = 0.25 * of_total, 0.25 * of_n
-        for b in range(count):
-            row[s * count + b] = group[b] + of_n
-        for b in range(count):
-            at = blocks[FIRST_N, b] + at_n * (blocks[END_N, b] - 1.0 - blocks[FIRST_N, b])
+    for b in range(count):
+        first, last = blocks[FIRST_N, b], blocks[END_N, b] - 1.0
+        for of_n in range(5):
+            at = first + 0.25 * of_n * (last - first)
             left = blocks[LOW, b] + blocks[LOW_SLOPE, b] * at
-            right = blocks[HIGH, b] + blocks[HIGH_SLOPE, b] * at
-            amount[s * count + b] = max(left, 0.0) + share * max(right - short - left, 0.0)
-        if not is_sum:
-            for b in range(count):
-                if blocks[IN_LOGS, b] != 0.0:
-                    at = n[group[b] + of_n]
-                    low = log(max(blocks[LOW, b] + blocks[LOW_SLOPE, b] * at, TINY))
-                    high = log(max(blocks[HIGH, b] + blocks[HIGH_SLOPE, b] * at, TINY))
-                    amount[s * count + b] = exp(low + share * (high - low))
+            length = max(blocks[HIGH, b] + blocks[HIGH_SLOPE, b] * at - short - left, 0.0)
+            left = max(left, 0.0)
+            for place in range(_PLACES[of_n], _PLACES[of_n + 1]):
+                s = _SETS_OF_N[place]
+                row[s * count + b] = group[b] + of_n
+                amount[s * count + b] = left + _SHARES[place] * length
     if not is_sum:
+        for b in range(count):
+            if blocks[IN_LOGS, b] == 0.0:
+                continue
+            for of_n in range(5):
+                at = n[group[b] + of_n]
+                low = log(max(blocks[LOW, b] + blocks[LOW_SLOPE, b] * at, TINY))
+                high = log(max(blocks[HIGH, b] + blocks[HIGH_SLOPE, b] * at, TINY))
+                for place in range(_PLACES[of_n], _PLACES[of_n + 1]):
+                    amount[_SETS_OF_N[place] * count + b] = exp(low + _SHARES[place] * (high - low))
         for i in range(SETS * count):
             amount[i] = max(amount[i], TINY)
-        for i in range(SETS * count):
-            position[i] = log(amount[i])
+        put_logs(SETS * count, amount, position)
     log_joint_at(model, rates, table, SETS * count, row, work)
     if not is_sum:
         # Densities of what is integrated over.
-        for s in range(SETS):
-            for b in range(count):
-                work[3, s * count + b] -= (1.0 - blocks[IN_LOGS, b]) * position[s * count + b]
+        for i in range(SETS * count):
+            density[i] -= position[i]
+        for b in range(count):
+            if blocks[IN_LOGS, b] != 0.0:
+                for s in range(SETS):
+                    density[s * count + b] += position[s * count + b]
 
 
 @vectorised

@@ -32,8 +32,8 @@ and what ``add_factor`` reads from there on."""
 CONSTANT, OF_N, ROWS, COUNT, NONE, OF_FACTOR, KINKS = *range(6), 8
 """Of a row: what is added, what depends on N beside it, N but at least 1, N, the weight of no records where
 N is below 1, and no number elsewhere, what ``set_factor`` has of a spread prior, and kinks of the noise."""
-_NEAR = 5.0
-"""Counts up to so many times 1 + a are too small for the series in 1 / w, right to 1e-11 beyond."""
+_NEAR, _NEAR_PER_A, _MOST_STEPPED = 4.0, 2.5, 50.0
+"""Middles up to 4 + 2.5 a are too small for the series, right to 1e-11 beyond; and the largest a for steps."""
 _NATS, LEAST_AMOUNT = 25.0, math.exp(-600.0)
 """As ``NATS`` of ``adaptive_blocks``, and the least sum of which there is a logarithm."""
 _CLOSE, _LEVEL, _SECTIONS, _PARTS = 4.0, 1e-3, 11, 9
@@ -41,20 +41,67 @@ _CLOSE, _LEVEL, _SECTIONS, _PARTS = 4.0, 1e-3, 11, 9
 
 
 @vectorised
+def _log_series(a: float, middle: float) -> float:
+    """Log of G(a + x) / G(x + 1), with x + a / 2 the middle, that is no small count."""
+    half, by = 0.5 * a, 1.0 / (middle * middle)
+    square = half * (half - 1.0)
+    odd = square * (half - 0.5)
+    series = odd * _c12(square) * by
+    series = (series + odd * _c10(square)) * by
+    series = (series + odd * _c8(square)) * by
+    series = (series + odd * _c6(square)) * by
+    series = (series + odd * _c4(square)) * by
+    series = (series + odd / 3.0) * by
+    return (a - 1.0) * math.log(middle) - series
+
+
+@vectorised
+def _c4(s: float) -> float:
+    """Of the series: 2 B_5(u) / (4 5), over odd, where s = u (u - 1) and odd = s (u - 1/2); so below."""
+    return (s - 1.0 / 3.0) / 10.0
+
+
+@vectorised
+def _c6(s: float) -> float:
+    return ((s - 1.0) * s + 1.0 / 3.0) / 21.0
+
+
+@vectorised
+def _c8(s: float) -> float:
+    return (((s - 2.0) * s + 9.0 / 5.0) * s - 3.0 / 5.0) / 36.0
+
+
+@vectorised
+def _c10(s: float) -> float:
+    return ((((s - 10.0 / 3.0) * s + 17.0 / 3.0) * s - 5.0) * s + 5.0 / 3.0) / 55.0
+
+
+@vectorised
+def _c12(s: float) -> float:
+    series = (((s - 5.0) * s + 41.0 / 3.0) * s - 472.0 / 21.0) * s
+    return ((series + 691.0 / 35.0) * s - 691.0 / 105.0) / 78.0
+
+
+@vectorised
+def _log_ratio(a: float, x: float) -> float:
+    """Log of G(a + x) / G(x + 1); small counts are those of larger ones, over what these have more."""
+    near = _NEAR + _NEAR_PER_A * a - 0.5 * a
+    if x >= near:
+        return _log_series(a, x + 0.5 * a)
+    if a > _MOST_STEPPED:
+        return math.lgamma(a + x) - math.lgamma(x + 1.0)
+    above, below = 1.0, 1.0
+    while x < near:
+        above *= x + 1.0
+        below *= a + x
+        x += 1.0
+    return _log_series(a, x + 0.5 * a) + math.log(above / below)
+
+
+@vectorised
 def rising(a: float, x: float) -> float:
     """Log of (a)_x / x!."""
-    if a == 1.0:
-        return 0.0
-    middle = x + 0.5 * a
-    if middle < _NEAR + _NEAR * a:
-        return math.lgamma(a + x) - math.lgamma(x + 1.0) - math.lgamma(a)
-    half, by = 0.5 * a, 1.0 / (middle * middle)
-    odd, square = half * (half - 1.0) * (half - 0.5), half * (half - 1.0)
-    series = odd * (((square - 2.0) * square + 9.0 / 5.0) * square - 3.0 / 5.0) / 36.0 * by
-    series = (series + odd * ((square - 1.0) * square + 1.0 / 3.0) / 21.0) * by
-    series = (series + odd * (square - 1.0 / 3.0) / 10.0) * by
-    series = (series + odd / 3.0) * by
-    return (a - 1.0) * math.log(middle) - math.lgamma(a) - series
+    return 0.0 if a == 1.0 else _log_ratio(a, x) - math.lgamma(a)
 
 
 @vectorised
@@ -63,20 +110,26 @@ def _add_rising(a: float, sign: float, count: int, x: Floats, out: Floats) -> No
     if a == 1.0:
         return
     half, power, constant = 0.5 * a, sign * (a - 1.0), sign * math.lgamma(a)
-    odd, square = sign * half * (half - 1.0) * (half - 0.5), half * (half - 1.0)
-    c8 = odd * (((square - 2.0) * square + 9.0 / 5.0) * square - 3.0 / 5.0) / 36.0
-    c6 = odd * ((square - 1.0) * square + 1.0 / 3.0) / 21.0
-    c4, c2 = odd * (square - 1.0 / 3.0) / 10.0, odd / 3.0
-    near = _NEAR + _NEAR * a - half
+    square = half * (half - 1.0)
+    odd = sign * square * (half - 0.5)
+    c12, c10, c8 = odd * _c12(square), odd * _c10(square), odd * _c8(square)
+    c6, c4, c2 = odd * _c6(square), odd * _c4(square), odd / 3.0
+    near = _NEAR + _NEAR_PER_A * a - half
     # Where counts are small the series is that of the least count that is not; what is added is corrected.
+    small = 0
     for i in range(count):
         middle = max(x[i], near) + half
         by = 1.0 / (middle * middle)
-        out[i] += power * log(middle) - constant - (((c8 * by + c6) * by + c4) * by + c2) * by
-    at_near = sign * rising(a, near) + constant
+        series = (((((c12 * by + c10) * by + c8) * by + c6) * by + c4) * by + c2) * by
+        out[i] += power * log(middle) - constant - series
+    for i in range(count):
+        small += x[i] < near
+    if small == 0:
+        return
+    at_near = _log_ratio(a, near)
     for i in range(count):
         if x[i] < near:
-            out[i] += sign * (math.lgamma(a + x[i]) - math.lgamma(x[i] + 1.0)) - at_near
+            out[i] += sign * (_log_ratio(a, x[i]) - at_near)
 
 
 @vectorised
@@ -153,17 +206,20 @@ def add_density(
     scratch: Floats, out: Floats,
 ) -> None:  # fmt: skip
     """Add log densities at positions."""
+    # Loops that look up rows do nothing else, as they become no vectors.
     constant, of_n = table[CONSTANT], table[OF_N]
+    for i in range(count):
+        out[i] += constant[row[i]]
     if model[FAMILY] == POISSON:
         for i in range(count):
-            out[i] += constant[row[i]] - of_n[row[i]] * amount[i]
+            out[i] -= of_n[row[i]] * amount[i]
         _add_rising(model[FIRST], 1.0, count, amount, out)
     elif model[FAMILY] == NEGATIVE_BINOMIAL:
         for i in range(count):
             scratch[i] = of_n[row[i]] + amount[i]
         for i in range(count):
             # log1p(S / rN) is log(rN + S) less log rN, which is in the constant.
-            out[i] += constant[row[i]] - log(scratch[i])
+            out[i] -= log(scratch[i])
         _add_rising(model[SECOND], 1.0, count, amount, out)
         _add_rising(model[FIRST] + model[SECOND], -1.0, count, scratch, out)
     else:
@@ -172,19 +228,22 @@ def add_density(
         if lower == 0.0:
             more = (a + 1.0) * math.log(step)
             for i in range(count):
+                scratch[i] = of_n[row[i]]
+            for i in range(count):
                 power = log1p(by_share / (step * amount[i]))
                 # log1p(w S / b) is log1p(b / (w S)) and log(w S / b).
-                out[i] += constant[row[i]] - more - (a + of_n[row[i]]) * power - a * position[i]
+                out[i] -= more + (a + scratch[i]) * power + a * position[i]
             if len(model) > FACTOR:
                 add_factor(model[FACTOR:], table[OF_FACTOR:], count, row, position, scratch, out)
         else:
             for i in range(count):
                 scratch[i] = lower * table[ROWS, row[i]] + step * amount[i]
             for i in range(count):
-                power = log1p(by_share / scratch[i])
-                out[i] += constant[row[i]] - (a + of_n[row[i]]) * power
-            for i in range(count):
                 out[i] += position[i] - (a + 1.0) * log(scratch[i])
+            for i in range(count):
+                scratch[i] = log1p(by_share / scratch[i])
+            for i in range(count):
+                out[i] -= (a + of_n[row[i]]) * scratch[i]
 
 
 @vectorised
