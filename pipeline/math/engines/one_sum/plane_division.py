@@ -332,7 +332,7 @@ def sort_out(
             corner = max(corner, at)
         looks[N_SIZE, b] += 2.0 * mixed
         looks[S_SIZE, b] += 2.0 * mixed
-        log_length, of_n = log(length), looks[N_RIGHT, b] - looks[N_LEFT, b]
+        of_n = looks[N_RIGHT, b] - looks[N_LEFT, b]
         low_length = blocks[HIGH, b] - blocks[LOW, b]
         slope = blocks[HIGH_SLOPE, b] - blocks[LOW_SLOPE, b]
         widest = length
@@ -341,10 +341,10 @@ def sort_out(
                 low_length + slope * looks[N_LEFT, b], low_length + slope * (looks[N_RIGHT, b] - 1.0)
             )
         widest = max(widest, length)
-        best, best_n, whole = looks[BOUND, b], looks[BOUND_ACROSS, b], log_length + log(of_n)
+        best, best_n, whole = looks[BOUND, b], looks[BOUND_ACROSS, b], log(length * of_n)
         highest = max(max(best, best_n), corner)
         highest = max(highest, min(best + best_n - middle, highest + 2.0))
-        looks[BOUND, b] = highest + log(of_n) + log(widest)
+        looks[BOUND, b] = highest + log(of_n * widest)
         # A sixteenth of it.
         low, low_n = looks[LEAST, b], looks[LEAST_ACROSS, b]
         looks[LEAST, b] = low + low_n - max(max(low, low_n), middle) + whole - _LOG16

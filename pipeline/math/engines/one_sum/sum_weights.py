@@ -52,7 +52,7 @@ def _log_series(a: float, middle: float) -> float:
     series = (series + odd * _c6(square)) * by
     series = (series + odd * _c4(square)) * by
     series = (series + odd / 3.0) * by
-    return (a - 1.0) * math.log(middle) - series
+    return (a - 1.0) * log(middle) - series
 
 
 @vectorised
@@ -95,7 +95,7 @@ def _log_ratio(a: float, x: float) -> float:
         above *= x + 1.0
         below *= a + x
         x += 1.0
-    return _log_series(a, x + 0.5 * a) + math.log(above / below)
+    return _log_series(a, x + 0.5 * a) + log(above / below)
 
 
 @vectorised
@@ -217,11 +217,15 @@ def add_density(
     elif model[FAMILY] == NEGATIVE_BINOMIAL:
         for i in range(count):
             scratch[i] = of_n[row[i]] + amount[i]
-        for i in range(count):
-            # log1p(S / rN) is log(rN + S) less log rN, which is in the constant.
-            out[i] -= log(scratch[i])
         _add_rising(model[SECOND], 1.0, count, amount, out)
-        _add_rising(model[FIRST] + model[SECOND], -1.0, count, scratch, out)
+        # log1p(S / rN) is log x less log rN, which is in the constant, at x = rN + S, and
+        # x (c)_x / x! = c (c + 1)_y / y! at y = x - 1.
+        c = model[FIRST] + model[SECOND]
+        log_c = math.log(c)
+        for i in range(count):
+            scratch[i] -= 1.0
+            out[i] -= log_c
+        _add_rising(c + 1.0, -1.0, count, scratch, out)
     else:
         a, by_share = model[FIRST], model[SECOND] / model[SHARE]
         lower, step = model[LOWER], model[STEP]
