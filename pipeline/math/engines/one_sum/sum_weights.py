@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from suffice.pipeline.math.distributions.machine_code import vectorised
+from suffice.pipeline.math.distributions.machine_code import merged, vectorised
 from suffice.pipeline.math.distributions.vector_functions import exp, log, log1p
 from suffice.pipeline.math.engines.one_sum.spread_factor import add_factor, set_factor
 
@@ -32,8 +32,9 @@ and what ``add_factor`` reads from there on."""
 CONSTANT, OF_N, ROWS, COUNT, NONE, OF_FACTOR, KINKS = *range(6), 8
 """Of a row: what is added, what depends on N beside it, N but at least 1, N, the weight of no records where
 N is below 1, and no number elsewhere, what ``set_factor`` has of a spread prior, and kinks of the noise."""
-_NEAR, _NEAR_PER_A, _MOST_STEPPED = 4.0, 2.5, 50.0
-"""Middles up to 4 + 2.5 a are too small for the series, right to 1e-11 beyond; and the largest a for steps."""
+_NEAR, _NEAR_PER_A, _MOST_STEPPED, _MOST_FACTORS = 4.0, 2.5, 50.0, 13.0
+"""Middles up to 4 + 2.5 a are too small for the series, right to 1e-11 beyond; and the largest a for steps
+and, of whole ones, for products."""
 _NATS, LEAST_AMOUNT = 25.0, math.exp(-600.0)
 """As ``NATS`` of ``adaptive_blocks``, and the least sum of which there is a logarithm."""
 _CLOSE, _LEVEL, _SECTIONS, _PARTS = 4.0, 1e-3, 11, 9
@@ -85,7 +86,7 @@ def _c12(s: float) -> float:
 @vectorised
 def _log_ratio(a: float, x: float) -> float:
     """Log of G(a + x) / G(x + 1); small counts are those of larger ones, over what these have more."""
-    near = _NEAR + _NEAR_PER_A * a - 0.5 * a
+    near = _NEAR + (_NEAR_PER_A - 0.5) * a
     if x >= near:
         return _log_series(a, x + 0.5 * a)
     if a > _MOST_STEPPED:
@@ -96,6 +97,12 @@ def _log_ratio(a: float, x: float) -> float:
         below *= a + x
         x += 1.0
     return _log_series(a, x + 0.5 * a) + log(above / below)
+
+
+@merged
+def _factor(a: float, j: float, x: float) -> float:
+    """Return what is multiplied for a whole a: (a)_x / x! has x + 1 up to x + a - 1, over (a - 1)!."""
+    return x + (a - j) if a - j > 0.5 else 1.0
 
 
 @vectorised
@@ -109,21 +116,29 @@ def _add_rising(a: float, sign: float, count: int, x: Floats, out: Floats) -> No
     """Add logs of (a)_x / x!, or take them away."""
     if a == 1.0:
         return
+    near, small = _NEAR + (_NEAR_PER_A - 0.5) * a, 0
+    for i in range(count):
+        small += x[i] < near
+    if small > 0 and a <= _MOST_FACTORS and a == math.floor(a):
+        constant = sign * math.lgamma(a)
+        for i in range(count):
+            first = _factor(a, 1.0, x[i]) * _factor(a, 2.0, x[i]) * _factor(a, 3.0, x[i])
+            second = _factor(a, 4.0, x[i]) * _factor(a, 5.0, x[i]) * _factor(a, 6.0, x[i])
+            third = _factor(a, 7.0, x[i]) * _factor(a, 8.0, x[i]) * _factor(a, 9.0, x[i])
+            fourth = _factor(a, 10.0, x[i]) * _factor(a, 11.0, x[i]) * _factor(a, 12.0, x[i])
+            out[i] += sign * log((first * second) * (third * fourth)) - constant
+        return
     half, power, constant = 0.5 * a, sign * (a - 1.0), sign * math.lgamma(a)
     square = half * (half - 1.0)
     odd = sign * square * (half - 0.5)
     c12, c10, c8 = odd * _c12(square), odd * _c10(square), odd * _c8(square)
     c6, c4, c2 = odd * _c6(square), odd * _c4(square), odd / 3.0
-    near = _NEAR + _NEAR_PER_A * a - half
     # Where counts are small the series is that of the least count that is not; what is added is corrected.
-    small = 0
     for i in range(count):
         middle = max(x[i], near) + half
         by = 1.0 / (middle * middle)
         series = (((((c12 * by + c10) * by + c8) * by + c6) * by + c4) * by + c2) * by
         out[i] += power * log(middle) - constant - series
-    for i in range(count):
-        small += x[i] < near
     if small == 0:
         return
     at_near = _log_ratio(a, near)
