@@ -87,6 +87,8 @@ MOST_BLOCKS, MOST_NODES, MOST_MERGED = 3_000, 42_100, 2_500
 _ROUNDS, _MARGIN, _HIGHEST, _ROUNDING = 60, 20.0, 600.0, 1e-9
 POINTS_N, POINTS_S = KEPT_N_SIZE, KEPT_S_SIZE
 """Of a block that is kept, in place of its sizes: nodes each way."""
+_DEEP = 10.0
+"""Nats below what a cell has at least, beyond which a block is too light for its error to matter."""
 _CHUNK, _ROOM = 512, 40
 """Nodes that are weighed at a time: they stay in a near cache; and more room than a block takes."""
 
@@ -227,8 +229,8 @@ def _resolve(
     n, added, row = np.empty(most_rows), np.empty(most_rows), np.empty(MOST_NODES, np.int64)
     blocks, kept = np.empty((2, COLUMNS, MOST_BLOCKS)), np.empty((COLUMNS + 5, MOST_BLOCKS))
     looks, lines, edges = np.empty((17, MOST_BLOCKS)), np.empty((2, len(rates) + 1)), np.empty(MOST_EDGES)
-    order = np.empty(len(rates) + 1, np.int64)
-    state, of_rules, pairs = np.zeros(2), np.empty((2, 5)), np.empty((4, MOST_NODES))
+    order, listed = np.empty(len(rates) + 1, np.int64), np.empty(MOST_BLOCKS, np.int64)
+    state, of_rules, pairs = np.zeros(2), np.empty((3, 5)), np.empty((4, MOST_NODES))
     starts, lefts, pieces = np.empty(_CHUNK + 2, np.int64), np.empty(_CHUNK + 1), np.empty((5, room))
     along, of_block = np.empty((5, room)), np.empty((5, _CHUNK), np.int64)
     offset, of_n, of_total = np.empty(8), np.empty(room), np.empty(8)
@@ -275,12 +277,27 @@ def _resolve(
                 for column in range(COLUMNS):
                     kept[column, number] = kept[column, b]
                 kept[POINTS_N, number], kept[POINTS_S, number] = pn, ps
+                kept[KEPT_BOUND, number] = depth
                 number += 1
-        # By a node less each way first, and then by all: what they differ by is the error that is stated.
-        for fewer in range(1, -1, -1):
-            moments, b = of_rules[fewer], 0
-            moments[0], moments[1], moments[2], moments[3], moments[4] = 0.0, 0.0, 0.0, math.nan, 0.0
-            if none > top - fineness[NATS]:
+        near = 0
+        for b in range(number):
+            if kept[KEPT_BOUND, b] <= _DEEP:
+                listed[near] = b
+                near += 1
+        count = near
+        for b in range(number):
+            if kept[KEPT_BOUND, b] > _DEEP:
+                listed[count] = b
+                count += 1
+        # By a node less each way first, and then by all: what they differ by is the error that is stated. What
+        # is deep below the top is taken by all nodes only.
+        centre = math.nan
+        for part in range(3):
+            fewer = 1 if part == 0 else 0
+            moments, at_block = of_rules[(1, 0, 2)[part]], near if part == 2 else 0
+            last_block = number if part == 2 else near
+            moments[0], moments[1], moments[2], moments[3], moments[4] = 0.0, 0.0, 0.0, centre, 0.0
+            if part < 2 and none > top - fineness[NATS]:
                 first, second = update[0], update[3]
                 mean = first / (first + second) if line == BETA_LINE else first / second
                 variance = (
@@ -290,10 +307,11 @@ def _resolve(
                 moments[0], moments[2], moments[3] = w, w * variance, mean
                 pairs[0, 0], pairs[1, 0], pairs[2, 0], pairs[3, 0] = 0.0, 0.0, w, 0.0
                 heavy = 1
-            while b < number:
+            while at_block < last_block:
                 # So many blocks as fill a near cache.
                 rows, count, of_chunk = 0, 0, 0
-                while b < number and count + _ROOM <= _CHUNK:
+                while at_block < last_block and count + _ROOM <= _CHUNK:
+                    b = listed[at_block]
                     length_n, pn = kept[END_N, b] - kept[FIRST_N, b], int(kept[POINTS_N, b])
                     if length_n > pn > 2:
                         pn -= fewer
@@ -324,7 +342,7 @@ def _resolve(
                     if not even:
                         of_block[3, of_chunk] = 0
                     of_chunk += 1
-                    b += 1
+                    at_block += 1
                 starts[rows] = count
                 if heavy + count > pairs.shape[1]:
                     heavy = -1
@@ -415,7 +433,7 @@ def _resolve(
                     of_sum = update[2] / first - update[5] / second
                     of_both = share[i] * of_sum + update[1] / first - update[4] / second
                     scatter[i] = of_sum * of_sum * spread_of[i] + of_both * of_both * spread_n[i]
-                least = light * moments[0]
+                least = light * (of_rules[0, 0] + of_rules[2, 0] if part == 2 else moments[0])
                 for i in range(count):
                     if of_piece[i] > least:
                         pairs[0, heavy], pairs[1, heavy] = n_of[i], place[i]
@@ -423,6 +441,13 @@ def _resolve(
                         heavy += 1
             if heavy < 0:
                 break
+            centre = moments[3]
+        if heavy >= 0:
+            for column in range(3):
+                of_rules[0, column] += of_rules[2, column]
+                of_rules[1, column] += of_rules[2, column]
+            of_rules[0, 3], of_rules[1, 3] = centre, centre
+            of_rules[0, 4] = max(of_rules[0, 4], of_rules[2, 4])
         evidence = of_rules[0, 0]
         if heavy < 0 or not 0.0 < evidence < math.inf or not 0.0 < of_rules[1, 0] < math.inf:
             continue
