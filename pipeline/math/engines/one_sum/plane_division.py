@@ -223,10 +223,15 @@ def look(
                 continue
             for of_n in range(5):
                 at = n[group[b] + of_n]
-                low = log(max(blocks[LOW, b] + blocks[LOW_SLOPE, b] * at, TINY))
-                high = log(max(blocks[HIGH, b] + blocks[HIGH_SLOPE, b] * at, TINY))
+                low = max(blocks[LOW, b] + blocks[LOW_SLOPE, b] * at, TINY)
+                high = max(blocks[HIGH, b] + blocks[HIGH_SLOPE, b] * at, TINY)
+                # A quarter of the way from one logarithm to the other.
+                quarter = math.sqrt(math.sqrt(high)) / math.sqrt(math.sqrt(low))
                 for place in range(_PLACES[of_n], _PLACES[of_n + 1]):
-                    amount[_SETS_OF_N[place] * count + b] = exp(low + _SHARES[place] * (high - low))
+                    times = low
+                    for _ in range(int(4.0 * _SHARES[place])):
+                        times *= quarter
+                    amount[_SETS_OF_N[place] * count + b] = times
         for i in range(SETS * count):
             amount[i] = max(amount[i], TINY)
         put_logs(SETS * count, amount, position)
