@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from suffice.pipeline.math.distributions.machine_code import inner, vectorised
+from suffice.pipeline.math.distributions.machine_code import inner, merged, vectorised
 from suffice.pipeline.math.distributions.vector_functions import exp
 
 if TYPE_CHECKING:
@@ -155,7 +155,7 @@ def _gamma_cdf(a: float, constant: float, x: float, position: float) -> float:
     return _normal(d * _root(2.0 * half, gap, math.sqrt(s)))
 
 
-@vectorised
+@merged
 def _normals(x: float) -> float:
     """Normal distribution function, to 1e-9 of either tail, without a branch."""
     u = abs(x) * _ROOT_HALF
@@ -168,7 +168,7 @@ def _normals(x: float) -> float:
     return tail if x < 0.0 else 1.0 - tail
 
 
-@vectorised
+@merged
 def _normals_of(deviance: float, gap: float, scale: float, d: float) -> float:
     """As ``_normal`` of d times ``_root``."""
     near = abs(gap) < _NEAR * scale
