@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from suffice.pipeline.math.distributions.machine_code import inner, merged, vectorised
-from suffice.pipeline.math.distributions.vector_functions import exp
+from suffice.pipeline.math.distributions.vector_functions import exp, log
 
 if TYPE_CHECKING:
     from suffice.typing import Floats
@@ -110,6 +110,23 @@ def constant_of(line: int, a: float, b: float, large: float) -> float:
         return s * math.log(s / (s + t)) + t * math.log(t / (s + t))
     s = max(a, LARGE) - 0.5
     return s * (math.log(s) - math.log(b))
+
+
+@vectorised
+def put_constants(line: int, parts: Floats, number: int) -> None:
+    """As ``constant_of``, of all parts, as if all concentrations were large."""
+    first, second, constant = parts[1], parts[2], parts[3]
+    if line == BETA:
+        for i in range(number):
+            s, t = max(first[i] - 0.5, 0.25), max(second[i] - 0.5, 0.25)
+            constant[i] = s * log(s / (s + t))
+        for i in range(number):
+            s, t = max(first[i] - 0.5, 0.25), max(second[i] - 0.5, 0.25)
+            constant[i] += t * log(t / (s + t))
+    else:
+        for i in range(number):
+            s = max(first[i], LARGE) - 0.5
+            constant[i] = s * (log(s) - log(second[i]))
 
 
 @inner

@@ -22,8 +22,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numba import types
 
-from suffice.pipeline.math.distributions.machine_code import compiled, inner, read, written
-from suffice.pipeline.math.distributions.mixture_functions import BETA, LARGE, below, constant_of
+from suffice.pipeline.math.distributions.machine_code import compiled, inner, read, vectorised, written
+from suffice.pipeline.math.distributions.mixture_functions import (
+    BETA,
+    LARGE,
+    below,
+    constant_of,
+    put_constants,
+)
+from suffice.pipeline.math.distributions.vector_functions import log
 
 if TYPE_CHECKING:
     from suffice.typing import Floats
@@ -167,26 +174,46 @@ def _deviate(level: float) -> float:
     return math.log(level / (1.0 - level))
 
 
+@vectorised
+def set_centres(
+    merged: Floats, number: int, line: int, update: Floats, first: Floats, second: Floats, centres: Floats,
+    widths: Floats,
+) -> None:  # fmt: skip
+    """Both natural parameters of parts, where these are on the line, and their squared widths there."""
+    for i in range(number):
+        first[i] = update[0] + update[1] * merged[i, 0] + update[2] * merged[i, 1]
+    for i in range(number):
+        second[i] = update[3] + update[4] * merged[i, 0] + update[5] * merged[i, 1]
+    of_second = 1.0 if line == BETA else 0.0
+    for i in range(number):
+        widths[i] = 1.0 / first[i] + of_second / second[i]
+    for i in range(number):
+        centres[i] = log(first[i] / second[i])
+
+
 @inner
 def set_parts(
     merged: Floats, number: int, line: int, update: Floats, parts: Floats, about: Floats, large: float
 ) -> None:
     """Weaken parts by their scatter; ``about`` gets ends between which quantiles are, mean and sd."""
     low, high, mean, square = np.inf, -np.inf, 0.0, 0.0
+    a, b, centres, widths = parts[1], parts[2], parts[4], parts[5]
+    set_centres(merged, number, line, update, a, b, centres, widths)
     for i in range(number):
-        first, second = coordinates(update, merged[i, 0], merged[i, 1])
-        width = width_squared(line, first, second)
-        kept = 1.0 / (1.0 + merged[i, 3] / width)
-        parts[0, i], parts[1, i], parts[2, i] = merged[i, 2], kept * first, kept * second
-        parts[3, i] = constant_of(line, parts[1, i], parts[2, i], large)
-        if line == BETA and min(parts[1, i], parts[2, i]) < large:
-            a, b = parts[1, i], parts[2, i]
-            parts[4, i] = math.lgamma(a) + math.lgamma(b) - math.lgamma(a + b)
-        centre, width = math.log(first / second), width + merged[i, 3]
-        low = min(low, centre - _REACH * math.sqrt(width))
-        high = max(high, centre + _REACH * math.sqrt(width))
-        mean += merged[i, 2] * centre
-        square += merged[i, 2] * (centre * centre + width)
+        reach = _REACH * math.sqrt(widths[i] + merged[i, 3])
+        low, high = min(low, centres[i] - reach), max(high, centres[i] + reach)
+        mean += merged[i, 2] * centres[i]
+        square += merged[i, 2] * (centres[i] * centres[i] + widths[i] + merged[i, 3])
+    for i in range(number):
+        kept = 1.0 / (1.0 + merged[i, 3] / widths[i])
+        parts[0, i], a[i], b[i] = merged[i, 2], kept * a[i], kept * b[i]
+    put_constants(line, parts, number)
+    for i in range(number):
+        if min(a[i], b[i] if line == BETA else a[i]) >= large:
+            continue
+        parts[3, i] = constant_of(line, a[i], b[i], large)
+        if line == BETA:
+            parts[4, i] = math.lgamma(a[i]) + math.lgamma(b[i]) - math.lgamma(a[i] + b[i])
     about[0], about[1], about[2] = low, high, mean
     about[3] = math.sqrt(max(square - mean * mean, 0.0))
 
@@ -251,12 +278,11 @@ def _quantiles(
         of_cell = merged[first : first + number]
         has_near = near.shape[1] > 0
         if not has_near:
+            set_centres(of_cell, number, line, update, parts[1], parts[2], parts[4], parts[5])
             for i in range(number):
-                a, b = coordinates(update, of_cell[i, 0], of_cell[i, 1])
                 for column in range(3):
                     pairs[i, column] = of_cell[i, column]
-                pairs[i, 3], pairs[i, 4] = math.log(a / b), of_cell[i, 3]
-                pairs[i, 5] = width_squared(line, a, b)
+                pairs[i, 3], pairs[i, 4], pairs[i, 5] = parts[4, i], of_cell[i, 3], parts[5, i]
             count = merge(pairs, number, _ROUGHLY, _NEXT_TO_NOTHING, table, keys, coarse)
             if count < 0:
                 count = number

@@ -124,7 +124,8 @@ FINER = replace(AS_ARRAYS, of_n=1e-7, of_total=1e-6, parts=3.0, has_pieces=True)
 PLANE_NATS, PLANE_ERROR = 16.0, 1e-4
 """Of blocks of both: nats below a cell's mass beyond which they are left out, and error of one."""
 _FINER_PLANE, _LEAST_ERROR = 1e-5, 3.0 * PLANE_ERROR
-"""Error of a block in cells whose own is not tolerable; and what is stated of a cell at least."""
+"""Error of a block in cells whose own is not tolerable, or whose pieces are too wide; and what is stated of a
+cell at least."""
 _WIDE_NOISE = 12.0
 """Scale of the noise of whole sums from which on weights are smooth between whole numbers too."""
 _BLURRED = 0.07
@@ -211,12 +212,15 @@ def resolve_blocks(
     fineness = fineness_of(sums)
     if fineness is COARSE and _has_planes(sums):
         resolved = _resolve_planes(sums, update, threads, PLANE_ERROR)
-        left = np.flatnonzero(resolved.settled & (resolved.error > _TOLERABLE))
+        blur = _blur(resolved.merged, update, sums.n_cells)
+        left = np.flatnonzero(resolved.settled & ((resolved.error > _TOLERABLE) | (blur > _BLURRED)))
         if left.size:
-            resolved = _with(resolved, left, _resolve_planes(sums.take(left), update, threads, _FINER_PLANE))
+            finer = _resolve_planes(sums.take(left), update, threads, _FINER_PLANE)
+            resolved, blur[left] = _with(resolved, left, finer), _blur(finer.merged, update, left.size)
     else:
         resolved = _resolve(sums, update, threads, fineness)
-    coarse = _blur(resolved.merged, update, sums.n_cells) > _BLURRED
+        blur = _blur(resolved.merged, update, sums.n_cells)
+    coarse = blur > _BLURRED
     coarse |= (_reach(resolved, update) > _FAR) | (_unseen(resolved, update) > _UNSEEN)
     left = np.flatnonzero(coarse | ~(resolved.error <= _TOLERABLE))
     if not left.size:
