@@ -33,7 +33,9 @@ else:
     uncounted = numba.njit(nogil=True, error_model="numpy", _nrt=False)
     vectorised = numba.njit(nogil=True, error_model="numpy", fastmath={"contract"}, _nrt=False)
     merged = numba.njit(nogil=True, error_model="numpy", fastmath={"contract"}, forceinline=True)
-    reordered = numba.njit(nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz"}, _nrt=False)
+    reordered = numba.njit(
+        nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz"}, _nrt=False
+    )
 
 _OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
 

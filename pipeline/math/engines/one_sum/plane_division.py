@@ -68,7 +68,7 @@ _LOG16 = math.log(16.0)
 _PLACES = (0, 3, 4, 9, 10, 13)
 _SETS_OF_N = (5, 9, 11, 6, 0, 1, 2, 3, 4, 7, 8, 10, 12)
 _SHARES = (0.5, 0.0, 1.0, 0.5, 0.0, 0.25, 0.5, 0.75, 1.0, 0.5, 0.5, 0.0, 1.0)
-"""Places of a block at each of five N: where these begin, the set of each, and its share of the way across S."""
+"""Places of a block at each of five N: where these begin, the set of each, and its share of the way in S."""
 
 
 @vectorised

@@ -289,8 +289,8 @@ def _resolve(
             if kept[KEPT_BOUND, b] > _DEEP:
                 listed[count] = b
                 count += 1
-        # By a node less each way first, and then by all: what they differ by is the error that is stated. What
-        # is deep below the top is taken by all nodes only.
+        # By a node less each way first, and then by all: what they differ by is the error that is stated.
+        # What is deep below the top is taken by all nodes only.
         centre = math.nan
         for part in range(3):
             fewer = 1 if part == 0 else 0

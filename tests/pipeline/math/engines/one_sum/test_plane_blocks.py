@@ -182,3 +182,26 @@ def test_cells_whose_error_is_not_tolerable_are_resolved_anew() -> None:
     assert usual.error[0] > TOLERABLE >= resolved.error[0]
     assert resolved.error[0] == finer.error[0]
     assert resolved.near.log_evidence[0] == finer.near.log_evidence[0]
+
+
+def test_cells_whose_pieces_are_too_wide_have_finer_blocks_of_both_first() -> None:
+    """Their levels are as near to those of pairs as what had narrow pieces at once."""
+    problem = noisy(POISSON, [1312.0, 5744.0], 400.0, 40.0, 150, 1.0)
+    update = problem[1]
+    usual, finer = (compiled_blocks._resolve_planes(*problem, 1, error) for error in (1e-4, 1e-5))
+    pairs = compiled_blocks._resolve(*problem, 1, compiled_blocks.FINER)
+    resolved = resolve_blocks(*problem, 1)
+    blur = [float(compiled_blocks._blur(each.merged, update, 1)[0]) for each in (usual, finer)]
+    assert blur[0] > compiled_blocks._BLURRED > blur[1]
+    assert np.array_equal(resolved.merged.weight, finer.merged.weight)
+    points = resolved.merged.quantiles(update, list(LEVELS), 1)
+    assert np.max(np.abs(pairs.merged.cdf(update, points) - LEVELS)) < LEVEL
+
+
+def test_errors_of_what_is_deep_below_a_cell_do_not_matter() -> None:
+    """A cell whose records are nearly certain has most of its blocks there; both rules take these alike."""
+    problem = noisy(POISSON, [640.0, 178.0], 400.0, 40.0, 150, 1.0)
+    usual, finer = (compiled_blocks._resolve_planes(*problem, 1, error) for error in (1e-4, 1e-6))
+    off = abs(usual.near.log_evidence[0] - finer.near.log_evidence[0])
+    assert off < 0.1 * usual.error[0]
+    assert finer.error[0] <= usual.error[0]
