@@ -21,7 +21,7 @@ COUNTS = np.concatenate([np.arange(0.0, 40.0), np.arange(0.25, 140.0, 3.7), LARG
 
 def exact(a: float, counts: Floats) -> Floats:
     """Log of G(a + x) / (G(x + 1) G(a)) = 1 / ((a + x) B(a, x + 1))."""
-    logs: Floats = -betaln(a, counts + 1.0) - np.log(a + counts)
+    logs: Floats = np.asarray(-betaln(a, counts + 1.0) - np.log(a + counts), dtype=np.float64)
     return logs
 
 
