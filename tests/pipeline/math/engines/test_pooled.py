@@ -342,7 +342,8 @@ def test_cells_of_two_blocks_are_as_those_of_one() -> None:
     cells = CountCells(true=counts(true, 2.0), false=counts(size - true, 2.0), n_prior=N_PRIOR)
     answer = pooled_distribution(cells, population, "probability", Line.LOGIT)
     for values in (answer.mean("probability"), answer.own_share):
-        np.testing.assert_allclose(values[250:], values[:10], rtol=1e-9)
+        # Log weights of thousands of records are large: their rounding was 4e-9 of a mean on one processor.
+        np.testing.assert_allclose(values[250:], values[:10], rtol=2e-8)
     drawn = answer.sample(20, np.random.default_rng(1))["probability"]
     np.testing.assert_allclose(drawn.mean(axis=0)[250:], answer.mean("probability")[:10], rtol=0.5)
 
