@@ -20,7 +20,10 @@ if TYPE_CHECKING:
         """Compile as ``inner`` does what makes no arrays: nobody counts who else has those it is given."""
 
     def vectorised(function: Function) -> Function:
-        """Compile as ``inner`` does, but with products and sums in one rounding."""
+        """Compile as ``uncounted`` does, but with products and sums in one rounding."""
+
+    def making_arrays(function: Function) -> Function:
+        """Compile as ``vectorised`` does what makes arrays."""
 
     def merged(function: Function) -> Function:
         """Compile as ``vectorised`` does, into the loops that call it: calls keep these from vectors."""
@@ -32,6 +35,7 @@ else:
     inner = numba.njit(nogil=True, error_model="numpy")
     uncounted = numba.njit(nogil=True, error_model="numpy", _nrt=False)
     vectorised = numba.njit(nogil=True, error_model="numpy", fastmath={"contract"}, _nrt=False)
+    making_arrays = numba.njit(nogil=True, error_model="numpy", fastmath={"contract"})
     merged = numba.njit(nogil=True, error_model="numpy", fastmath={"contract"}, forceinline=True)
     reordered = numba.njit(
         nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz"}, _nrt=False

@@ -15,7 +15,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numba import types
 
-from suffice.pipeline.math.distributions.machine_code import compiled, read, reordered, vectorised, written
+from suffice.pipeline.math.distributions.machine_code import (
+    compiled,
+    making_arrays,
+    read,
+    reordered,
+    vectorised,
+    written,
+)
 from suffice.pipeline.math.distributions.vector_functions import exp, log
 from suffice.pipeline.math.engines.mean_variance.clipped_records import AT_A_BOUND, LEAST_SHARE, TWO_VALUES
 
@@ -62,7 +69,7 @@ def _set_mass(low: float, high: float, nodes: Floats, weights: Floats, place: Fl
     return total
 
 
-@vectorised
+@making_arrays
 def _set_moments(
     ends: Floats, inner: Floats, tails: Floats, nodes: Floats, weights: Floats, moments: Floats
 ) -> None:
@@ -142,7 +149,7 @@ def _set_own(
         value[j] = -weighted[j] - log(_TWO_PI * width[j]) / 2.0
 
 
-@vectorised
+@making_arrays
 def _set_all(
     records: Floats, n: float, mean: Floats, blur: Floats, of_shapes: Floats, layout: Cells, table: Floats,
     highest: Floats, level: Cells, shape: Floats, log_likelihood: Floats,

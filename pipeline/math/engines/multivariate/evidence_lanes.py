@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from suffice.pipeline.math.distributions import spread_deviations, spread_scales
-from suffice.pipeline.math.distributions.machine_code import vectorised
+from suffice.pipeline.math.distributions.machine_code import making_arrays
 from suffice.pipeline.math.engines.multivariate.lanes import (
     LANES,
     add_multivariate_gamma,
@@ -41,7 +41,7 @@ _FLAT_SCALES = (1.0 - spread_scales.EVEN) / 2.0 / -math.expm1(-_RANGE / 2.0)
 _LOG_2 = math.log(2.0)
 
 
-@vectorised
+@making_arrays
 def add_normal_evidence(
     p: int, concentration: float, loc: Floats, half_range: Floats,
     n: Floats, mean: Floats, spread: Floats, latent: Floats,
@@ -145,7 +145,7 @@ def add_normal_evidence(
             by_n[s] += mean[i, s] * (row[i, s] - by_mean)
 
 
-@vectorised
+@making_arrays
 def add_regression_evidence(
     p: int, outcome: float, loc: Floats, gram: Floats,
     n: Floats, mean: Floats, second: Floats, latent: Floats,

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numba import types
 
-from suffice.pipeline.math.distributions.machine_code import compiled, merged, read, vectorised, written
+from suffice.pipeline.math.distributions.machine_code import compiled, making_arrays, merged, read, written
 from suffice.pipeline.math.distributions.vector_functions import exp, log1p
 from suffice.pipeline.math.engines.multivariate.evidence_lanes import (
     add_normal_evidence,
@@ -65,7 +65,7 @@ def _diagonal(q: float) -> tuple[float, float, float, float]:
     return logarithm(soft) - (LEFT - 1.0) * (max(-q, 0.0) + more), slope, logarithm(slope), bent / slope
 
 
-@vectorised
+@making_arrays
 def _set_all(
     problem: Integers, numbers: Floats, of_cells: Floats, coefficients: Floats, precision: Floats,
     loc: Floats, half_range: Floats, of_regression: Floats, gram: Floats, squares: Floats, x: Floats,
